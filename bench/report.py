@@ -4,7 +4,10 @@ import os
 import sys
 
 import gateway
+import containers
+import images
 import kept
+import link
 import peers
 import trees
 from modes import IGNORE_MODES, REVIEW_MODES
@@ -44,6 +47,11 @@ GATEWAY_BARS = (
     ("first connection of a sandbox, ms (gate started, name looked up)", None, "<=", 15),
 )
 CREDENTIAL_CASE, CREDENTIAL_RATIO, CREDENTIAL_START_MS = "a credential is put in (TLS), requests/s, 16 connections", 0.9, 1
+# of images.py: times a start with the host's root; of umoci's speed
+IMAGE_START, IMAGE_UNPACK = 1.3, 0.8
+CONTAINER_MS = 15  # of containers.py: over the engine's own start of the same image
+# of link.py: GB/s of bulk over bytes; what a command costs more than over descriptors
+LINK_GB, LINK_US = 1, 60
 # contender of kept.py, times raw
 WARM_BARS = ((kept.SOCKET, 1.5), (kept.EXEC, 3))
 KEPT_KIB, PS_MS = 1024, 100
@@ -160,6 +168,46 @@ def warm_table(data):
     return table("A command (/bin/true) in a sandbox that runs already (median, interleaved)", head, rows)
 
 
+def image_table(data):
+    columns = {label: c["images"] for label, c in data["columns"].items() if "images" in c}
+    rows = [[n, *(number(median(c["cold"], n), 0) for c in columns.values())] for n in (images.HOST, images.IMAGE)]
+    rows += [[f"unpack 8000 files, {n}, ms", *(number(c["unpack"][n] and c["unpack"][n] * 1000, 0) for c in columns.values())] for n in ("bawn", "umoci")]
+    return table("Images: a cold start in us, and getting one from a layout (median, interleaved)", ["", *columns], rows)
+
+
+def container_table(data):
+    columns = {label: c["containers"]["cold"] for label, c in data["columns"].items() if "containers" in c}
+    rows = [[n, *(number(median(c, n), 0) for c in columns.values())] for e in containers.ENGINES for n in (e, containers.ours(e))]
+    return table("Containers: a cold start in us, the engine's own and Bawn's with the same image (median, interleaved)", ["", *columns], rows)
+
+
+def container_bars(column):
+    cold = column["containers"]["cold"]
+    for engine in containers.ENGINES:
+        plain, mine = median(cold, engine), median(cold, containers.ours(engine))
+        yield bar(f"start with {engine}, ms over its own", (mine - plain) / 1000 if plain and mine else None, CONTAINER_MS, engine == "docker")
+
+
+def image_bars(column):
+    both = column["images"]["unpack"]
+    yield bar("start with an image, x host's root", ratio(column["images"]["cold"], images.IMAGE, images.HOST), IMAGE_START, True)
+    yield bar("unpack, x umoci's speed", both["umoci"] / both["bawn"] if both["umoci"] and both["bawn"] else None, IMAGE_UNPACK, True, ">=")
+
+
+def link_table(data):
+    columns = {label: c["link"] for label, c in data["columns"].items() if "link" in c}
+    facts = (("bulk out, GB/s", "out", 1e-9, 2), ("bulk in, GB/s", "in", 1e-9, 2), ("bawn exec of /bin/true, us", "request", 1e6, 0))
+    rows = [[f"{what}, by {kind}", *(number(c[kind][key] * factor, digits) for c in columns.values())] for what, key, factor, digits in facts for kind in link.LINKS]
+    return table("A sandbox behind a byte link, and by descriptors (median, interleaved)", ["", *columns], rows)
+
+
+def link_bars(column):
+    by = column["link"]
+    for way in ("out", "in"):
+        yield bar(f"byte link, bulk {way}, GB/s", by[link.BYTES][way] / 1e9, LINK_GB, True, ">=")
+    yield bar("byte link, a command, us more", (by[link.BYTES]["request"] - by[link.FD]["request"]) * 1e6, LINK_US, False)
+
+
 def crowd_table(data):
     columns = {label: c["kept"]["crowd"] for label, c in data["columns"].items() if "kept" in c}
     facts = (("KiB each (supervisor, PID 1, kernel)", "kib", 0), ("bawn ps, ms", "ps_ms", 1), ("start of one, ms (one after the other)", "start_ms", 1))
@@ -234,7 +282,8 @@ def bars(data):
     found = []
     for label, column in data["columns"].items():
         groups = [start_bars, *([io_bars] if "io" in column else []), *([mode_bars] if data["with_modes"] else []),
-                  *([kept_bars] if "kept" in column else []), *([gateway_bars] if "gateway" in column else [])]
+                  *([kept_bars] if "kept" in column else []), *([link_bars] if "link" in column else []), *([image_bars] if "images" in column else []),
+                  *([container_bars] if "containers" in column else []), *([gateway_bars] if "gateway" in column else [])]
         found += [{**b, "name": f"{b['name']}, {label}"} for group in groups for b in group(column)]
     for b in found:
         b["verdict"] = verdict(b)
@@ -274,6 +323,12 @@ def text(data):
         parts += [mode_table(data), ignore_table(data), review_table(data)]
     if any("kept" in c for c in data["columns"].values()):
         parts += [warm_table(data), crowd_table(data)]
+    if any("link" in c for c in data["columns"].values()):
+        parts.append(link_table(data))
+    if any("images" in c for c in data["columns"].values()):
+        parts.append(image_table(data))
+    if any("containers" in c for c in data["columns"].values()):
+        parts.append(container_table(data))
     if any("gateway" in c for c in data["columns"].values()):
         parts.append(gateway_table(data))
     return "\n".join([*parts, *filter(None, [missing(data)]), bars_table(data["bars"])])

@@ -22,13 +22,13 @@
 enum { BATCH = AUDIT_LINE_MAX, PENDING_MAX = 4 * AUDIT_LINE_MAX, IDS_MAX = 8 * 1024 };
 
 const char *const audit_type_names[AUDIT_TYPES] = {
-    [AUDIT_START] = "start",       [AUDIT_EXEC] = "exec",     [AUDIT_EXIT] = "exit",       [AUDIT_STOP] = "stop",
-    [AUDIT_LIMIT] = "limit",       [AUDIT_LANDED] = "landed", [AUDIT_NETWORK] = "network", [AUDIT_ASK] = "ask",
-    [AUDIT_SECRET] = "secret",     [AUDIT_REVIEW] = "review", [AUDIT_APPLY] = "apply",     [AUDIT_DISCARD] = "discard",
-    [AUDIT_ROLLBACK] = "rollback", [AUDIT_POLICY] = "policy", [AUDIT_TOOL] = "tool",       [AUDIT_FILE] = "file",
-    [AUDIT_REPAIR] = "repair",
+    [AUDIT_START] = "start",     [AUDIT_EXEC] = "exec",         [AUDIT_EXIT] = "exit",       [AUDIT_STOP] = "stop",
+    [AUDIT_LIMIT] = "limit",     [AUDIT_LANDED] = "landed",     [AUDIT_NETWORK] = "network", [AUDIT_ASK] = "ask",
+    [AUDIT_REQUEST] = "request", [AUDIT_SECRET] = "secret",     [AUDIT_REVIEW] = "review",   [AUDIT_APPLY] = "apply",
+    [AUDIT_DISCARD] = "discard", [AUDIT_ROLLBACK] = "rollback", [AUDIT_POLICY] = "policy",   [AUDIT_TOOL] = "tool",
+    [AUDIT_FILE] = "file",       [AUDIT_REPAIR] = "repair",
 };
-static_assert(AUDIT_TYPES == 17, "every type has a name");
+static_assert(AUDIT_TYPES == 18, "every type has a name");
 
 struct audit {
     char *folder, *log, *sandbox, *run, *tenant, *user;
@@ -37,15 +37,6 @@ struct audit {
     struct chain chain;
     bool failed; /* and reported */
 };
-
-/* *ret is "" for a user that is not in /etc/passwd. */
-static int user_name(uid_t uid, char **ret, struct err *err) {
-    CLEANUP(passwd_done) struct passwd_entry e = {0};
-    int r = passwd_find(uid, &e);
-
-    *ret = r == -ENOMEM ? NULL : strdup(r == 0 ? e.name : "");
-    return *ret ? 0 : err_oom(err);
-}
 
 static void make_ids(struct audit *a) {
     buf_clear(&a->ids);
@@ -59,23 +50,24 @@ static void make_ids(struct audit *a) {
 
 int audit_new(const char *state, const struct audit_ids *ids, struct audit **ret, struct err *err) {
     CLEANUP(audit_freep) struct audit *a = calloc(1, sizeof *a);
-    int r;
+    CLEANUP(passwd_done) struct passwd_entry user = {0};
+    int r = passwd_find(getuid(), &user);
 
     if (!a)
         return err_oom(err);
-    if (!chain_name_ok(ids->log, strlen(ids->log)) || str_eq(ids->log, CHAIN_INDEX))
-        return err_set(err, -EINVAL, "'%.80s' cannot be the name of an audit log", ids->log);
     *a = (struct audit){.folder = str_dupf(str_ends(state, "/") ? "%saudit" : "%s/audit", state),
                         .log = strdup(ids->log),
                         .sandbox = strdup(ids->sandbox),
                         .run = strdup(ids->run),
                         .tenant = strdup(ids->tenant),
+                        .user = strdup(r == 0 ? user.name : ""), /* not everyone is in /etc/passwd */
                         .ids = BUF_INIT(IDS_MAX),
                         .pending = BUF_INIT(PENDING_MAX),
                         .chain = CHAIN_INIT};
-    r = user_name(getuid(), &a->user, err);
-    if (r < 0 || !a->folder || !a->log || !a->sandbox || !a->run || !a->tenant)
-        return r < 0 ? r : err_oom(err);
+    if (!chain_name_ok(ids->log, strlen(ids->log)) || str_eq(ids->log, CHAIN_INDEX))
+        return err_set(err, -EINVAL, "'%.80s' cannot be the name of an audit log", ids->log);
+    if (r == -ENOMEM || !a->folder || !a->log || !a->sandbox || !a->run || !a->tenant || !a->user)
+        return err_oom(err);
     a->chain.log = a->log;
     make_ids(a);
     if (!buf_ok(&a->ids))

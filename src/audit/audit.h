@@ -34,6 +34,7 @@ enum audit_type {                /* names in audit_type_names[], meaning and mem
                   AUDIT_LANDED,  /* a file written inside was put into a protected place on the host: path, answer */
                   AUDIT_NETWORK, /* a verdict: action, code, host, port, rule, layer */
                   AUDIT_ASK,     /* a question was answered: who, answer */
+                  AUDIT_REQUEST, /* an agent asked for more, or was answered: answer, kind, value, reason, said */
                   AUDIT_SECRET,  /* a credential went with a request: its name, host */
                   AUDIT_REVIEW,
                   AUDIT_APPLY, /* changes came to the host: run, paths, who approved */

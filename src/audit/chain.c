@@ -172,16 +172,6 @@ static int make_ready(struct chain *c, struct chain_head *h, struct buf *record)
 
 /* -- appending ----------------------------------------------------------------------------------------------------------- */
 
-static void add_hash(struct buf *b, size_t from, char ret[static SHA256_HEX_SIZE]) {
-    struct sha256 h;
-
-    sha256_init(&h);
-    sha256_add(&h, b->data + from, b->len - from);
-    sha256_end_hex(&h, ret);
-    buf_adds(b, ",\"hash\":\"");
-    buf_add(b, ret, SHA256_HEX_SIZE - 1);
-}
-
 static void add_lines(struct buf *out, const char *records, size_t len, struct chain_head *h) {
     for (const char *at = records, *end; len; len -= (size_t)(end - at) + 1, at = end + 1) {
         size_t from = out->len;
@@ -198,7 +188,9 @@ static void add_lines(struct buf *out, const char *records, size_t len, struct c
         buf_addc(out, '"');
         if (!buf_ok(out))
             return;
-        add_hash(out, from, h->hash);
+        sha256_hex(out->data + from, out->len - from, h->hash);
+        buf_adds(out, ",\"hash\":\"");
+        buf_add(out, h->hash, SHA256_HEX_SIZE - 1);
         buf_adds(out, "\"}\n");
     }
 }
@@ -242,8 +234,6 @@ int chain_append(struct chain *c, const char *records, size_t len) {
 }
 
 /* -- lines and heads ------------------------------------------------------------------------------------------------------ */
-
-/* Lines and heads of a log as text. */
 
 static const char prev_key[] = ",\"prev\":\"", hash_key[] = ",\"hash\":\"", seq_key[] = "{\"seq\":";
 enum { HASH = SHA256_HEX_SIZE - 1, PREV_KEY = sizeof prev_key - 1, HASH_KEY = sizeof hash_key - 1, SEQ_KEY = sizeof seq_key - 1 };
@@ -296,7 +286,6 @@ static int read_seq(const char *s, size_t len, uint64_t *ret) {
 int chain_line_read(const char *line, size_t len, struct chain_line *ret) {
     const char *hash, *prev;
     char real[SHA256_HEX_SIZE];
-    struct sha256 h;
 
     if (len < SEQ_KEY + PREV_PART + HASH_PART || memcmp(line, seq_key, SEQ_KEY) != 0)
         return -EBADMSG;
@@ -308,9 +297,7 @@ int chain_line_read(const char *line, size_t len, struct chain_line *ret) {
         return -EBADMSG;
     take_hash(prev + PREV_KEY, ret->prev);
     take_hash(hash + HASH_KEY, ret->hash);
-    sha256_init(&h);
-    sha256_add(&h, line, (size_t)(hash - line));
-    sha256_end_hex(&h, real);
+    sha256_hex(line, (size_t)(hash - line), real);
     ret->intact = memcmp(real, ret->hash, HASH) == 0;
     return 0;
 }

@@ -69,11 +69,7 @@ static bool has_plain_p(const char *program) {
                                         "claude", "gemini", "grep",    "tar",   "docker", "podman"};
     const char *slash = strrchr(program, '/');
 
-    program = slash ? slash + 1 : program;
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (str_eq(program, names[i]))
-            return true;
-    return false;
+    return str_index(slash ? slash + 1 : program, names, ARRAY_LEN(names)) >= 0;
 }
 
 /* -- tokens -------------------------------------------------------------------------------------------------------------- */
@@ -168,18 +164,6 @@ struct redact_scan {
     struct buf *out;
     enum next next;
 };
-
-static bool ends_word(char c) {
-    return isspace((unsigned char)c) || (c && strchr("\"'`;|&()<>,{}[]\\", c));
-}
-
-static size_t word_len(const char *s) {
-    size_t n = 0;
-
-    while (s[n] && !ends_word(s[n]))
-        n++;
-    return n;
-}
 
 static bool word_is(const char *s, size_t n, const char *const *words, size_t n_words) {
     for (size_t i = 0; i < n_words; i++)
@@ -289,11 +273,6 @@ static void add_word(struct redact_scan *c, const char *s, size_t n) {
     }
 }
 
-/* "password": "x", as JSON has it: the quote that ends the name, and the colon. */
-static bool is_json_name(const char *s, size_t n) {
-    return (s[n] == '"' || s[n] == '\'') && s[n + 1] == ':' && is_secret_name(s, n);
-}
-
 /* A value in quotes, up to the quote that ends it. Returns how much of s it was. */
 static size_t add_quoted(struct redact_scan *c, const char *s) {
     const char *end = strchr(s + 1, s[0]);
@@ -306,9 +285,10 @@ static size_t add_quoted(struct redact_scan *c, const char *s) {
 
 static void add_redacted(struct redact_scan *c, const char *s) {
     while (*s) {
-        size_t n = word_len(s);
+        size_t n = strcspn(s, " \t\n\v\f\r\"'`;|&()<>,{}[]\\");
 
-        if (n && is_json_name(s, n)) {
+        /* "password": "x", as JSON has it: the quote that ends the name, and the colon. */
+        if (n && (s[n] == '"' || s[n] == '\'') && s[n + 1] == ':' && is_secret_name(s, n)) {
             buf_add(c->out, s, n + 2);
             s += n + 2;
             c->next = NEXT_VALUE;
@@ -325,11 +305,6 @@ static void add_redacted(struct redact_scan *c, const char *s) {
             buf_addc(c->out, *s++);
         }
     }
-}
-
-/* A key in PEM is many words. */
-static bool is_key(const char *s) {
-    return strstr(s, "-----BEGIN ") && strstr(s, "PRIVATE KEY");
 }
 
 static enum next next_of(char *const *argv, size_t i) {
@@ -355,7 +330,8 @@ char *redact_argument(char *const *argv, size_t i) {
 
     if (!look)
         return NULL;
-    if (is_key(look) || (c.next == NEXT_VALUE && strncmp(look, "--", 2) != 0))
+    if ((strstr(look, "-----BEGIN ") && strstr(look, "PRIVATE KEY")) || /* a key in PEM is many words */
+        (c.next == NEXT_VALUE && strncmp(look, "--", 2) != 0))
         buf_adds(&out, REDACTED);
     else if (is_glued(argv, i))
         buf_adds(&out, "-p" REDACTED);

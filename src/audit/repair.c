@@ -48,14 +48,14 @@ static int follow_chain(int fd, uint64_t size, struct chain_head *h, struct rest
     return r < 0 ? r : 0;
 }
 
-/* Where the last whole line ends, and, if h is not NULL, what it is. What comes before it is for `bawn log verify` to judge:
- * nothing that may be evidence is cut off here. */
-static int find_end(int fd, uint64_t size, struct chain_head *h, struct rest *ret) {
+/* Where the last whole line ends, from an offset on, and, if h is not NULL, what it is. What comes before it is for
+ * `bawn log verify` to judge: nothing that may be evidence is cut off here. */
+static int find_end(int fd, uint64_t from, uint64_t size, struct chain_head *h, struct rest *ret) {
     CLEANUP(chain_reader_done) struct chain_reader reader = {0};
     struct chain_line line;
     const char *text;
     size_t len;
-    int r = chain_reader_init(&reader, fd, 0, size);
+    int r = chain_reader_init(&reader, fd, from, size);
 
     while (r >= 0 && (r = chain_reader_next(&reader, &text, &len)) > 0)
         if (h && chain_line_read(text, len, &line) == 0) {
@@ -111,7 +111,7 @@ static int repair_longer(struct chain *c, uint64_t size, struct chain_head *h, s
 static int repair_shorter(struct chain *c, uint64_t size, struct chain_head *h, struct buf *record) {
     CLEANUP(buf_done) struct buf members = BUF_INIT(REPAIR_MEMBERS_MAX);
     struct rest rest;
-    int r = find_end(c->data, size, NULL, &rest);
+    int r = find_end(c->data, 0, size, NULL, &rest);
 
     if (r < 0)
         return r;
@@ -154,7 +154,7 @@ static int repair_head(struct chain *c, struct chain_head *h, struct buf *record
         chain_file(c->log, last, file);
         before = chain_open_file(c, file, 0);
         if (before >= 0 && fstat(before, &st) == 0)
-            r = find_end(before, (uint64_t)st.st_size, h, &rest);
+            r = find_end(before, 0, (uint64_t)st.st_size, h, &rest);
     }
     h->number = last + 1;
     h->size = 0;
@@ -164,7 +164,7 @@ static int repair_head(struct chain *c, struct chain_head *h, struct buf *record
     c->number = h->number;
     if (c->data < 0 || fstat(c->data, &st) < 0)
         return r < 0 ? r : c->data < 0 ? c->data : -errno;
-    r = find_end(c->data, (uint64_t)st.st_size, h, &rest);
+    r = find_end(c->data, 0, (uint64_t)st.st_size, h, &rest);
     h->size = rest.from;
     if (r == 0 && rest.bytes)
         r = cut_off(c->data, &rest, &members);
@@ -250,40 +250,22 @@ int chain_last_number(const struct chain *c, uint64_t *ret) {
     return 0;
 }
 
-/* The last line of a file that is full, for the index. */
-static int read_end(const struct chain *c, const char *file, struct chain_head *ret) {
-    CLEANUP(chain_reader_done) struct chain_reader reader = {0};
-    CLEANUP(closep) int fd = chain_open_file(c, file, 0);
-    struct chain_line line;
-    const char *text;
-    struct stat st;
-    size_t len;
-    int r = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : 0;
-    uint64_t size = r < 0 ? 0 : (uint64_t)st.st_size;
-
-    r = r < 0 ? r : chain_reader_init(&reader, fd, size > AUDIT_LINE_MAX ? size - AUDIT_LINE_MAX : 0, size);
-    while (r >= 0 && (r = chain_reader_next(&reader, &text, &len)) > 0)
-        if (chain_line_read(text, len, &line) == 0) {
-            ret->seq = line.seq;
-            memcpy(ret->hash, line.hash, sizeof ret->hash);
-        }
-    return r;
-}
-
+/* The index says how it ended. */
 static int drop_file(struct chain *c, uint64_t number) {
+    CLEANUP(closep) int fd = -1;
     struct chain_head end = {0};
     char file[CHAIN_FILE_MAX];
+    struct rest rest;
     struct stat st;
     int r;
 
     chain_file(c->log, number, file);
-    if (fstatat(c->dir, file, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0 : -errno;
-    r = read_end(c, file, &end);
+    fd = chain_open_file(c, file, 0);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return fd == -ENOENT ? 0 : fd < 0 ? fd : -errno;
+    r = find_end(fd, (uint64_t)MAX_OF(st.st_size - AUDIT_LINE_MAX, 0), (uint64_t)st.st_size, &end, &rest);
     r = r < 0 ? r : note_in_index(c, "dropped", number, &end);
-    if (r == 0 && unlinkat(c->dir, file, 0) < 0)
-        r = -errno;
-    return r;
+    return r < 0 ? r : unlinkat(c->dir, file, 0) < 0 ? -errno : 0;
 }
 
 int chain_rotate(struct chain *c, struct chain_head *h) {

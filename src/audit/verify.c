@@ -53,6 +53,7 @@ static void all_done(struct verify_all *a) {
         free(a->logs[i].name);
     free(a->logs);
     free(a->parts);
+    free(a->entries);
 }
 
 /* -- which logs there are ------------------------------------------------------------------------------------------------- */
@@ -67,22 +68,18 @@ static int add_log(struct verify_all *a, const char *name, size_t len) {
     return copy ? VEC_ADD(a->logs, a->n_logs, (struct verify_log){.name = TAKE_PTR(copy)}) : -ENOMEM;
 }
 
-static int take_file_name(struct verify_all *a, const char *name) {
-    uint64_t n;
-    size_t len = str_ends(name, ".head") ? strlen(name) - strlen(".head") : chain_file_parse(name, &n);
-
-    if (chain_name_ok(name, len))
-        return add_log(a, name, len);
-    return verify_say(a->v, false, name, 0, "not a file of the audit log");
-}
-
 static int list_logs(struct verify_all *a) {
     CLEANUP(dir_done) struct dir d = DIR_INIT;
     const struct dirent *e;
     int r = dir_open_at(a->dir, ".", &d);
 
-    while (r == 0 && (e = dir_next(&d)))
-        r = take_file_name(a, e->d_name);
+    while (r == 0 && (e = dir_next(&d))) {
+        const char *name = e->d_name;
+        uint64_t n;
+        size_t len = str_ends(name, ".head") ? strlen(name) - strlen(".head") : chain_file_parse(name, &n);
+
+        r = chain_name_ok(name, len) ? add_log(a, name, len) : verify_say(a->v, false, name, 0, "not a file of the audit log");
+    }
     return r < 0 ? r : d.error;
 }
 
@@ -155,7 +152,8 @@ static int check_end(struct verify *v, const char *file, const struct snapshot *
     if (s->head_error)
         return 0;
     if (size < s->head.size)
-        return verify_say(v, false, file, 0, "cut: it has %" PRIu64 " bytes, and its head says %" PRIu64, size, s->head.size);
+        return verify_say(v, false, file, 0, "cut: it has %" PRIu64 " %s, and its head says %" PRIu64, size,
+                          str_plural(size, "byte", "bytes"), s->head.size);
     if (!knows_head(&s->head, p))
         return verify_say(v, false, file, 0,
                           "its last line (number %" PRIu64 ") is not the one that its head knows (%" PRIu64 ")", p->last_seq,

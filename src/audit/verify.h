@@ -57,12 +57,20 @@ struct verify_log {
     bool begun;      /* a line was written once */
     bool indexed;
 };
+/* A file that got its number, as the index knows it. */
+struct verify_entry {
+    size_t log;
+    uint64_t number, last_seq;
+    char last_hash[65];
+    bool dropped;
+};
 struct verify_all {
     struct verify *v;
     int dir;
     struct verify_log *logs;
     struct verify_part *parts;
-    size_t n_logs, n_parts;
+    struct verify_entry *entries;
+    size_t n_logs, n_parts, n_entries;
 };
 int verify_say(struct verify *v, bool note, const char *file, uint64_t line, const char *fmt, ...) PRINTF_LIKE(5, 6);
 /* verify_file.c: the lines of one file, up to size. expect: what the first has to continue; NULL: any. */

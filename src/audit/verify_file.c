@@ -35,8 +35,9 @@ static void take_time(const char *line, size_t len, char ret[static 32]) {
 /* Why a line does not continue the one before. */
 static int say_break(struct verify *v, const char *file, uint64_t n, const struct chain_line *l, uint64_t before) {
     if (l->seq > before + 1)
-        return verify_say(v, false, file, n, "%" PRIu64 " lines before it were removed (number %" PRIu64 " follows %" PRIu64 ")",
-                          l->seq - before - 1, l->seq, before);
+        return verify_say(v, false, file, n, "%" PRIu64 " %s removed (number %" PRIu64 " follows %" PRIu64 ")",
+                          l->seq - before - 1, str_plural(l->seq - before - 1, "line before it was", "lines before it were"),
+                          l->seq, before);
     if (l->seq <= before)
         return verify_say(v, false, file, n, "reordered or repeated: number %" PRIu64 " follows %" PRIu64, l->seq, before);
     return verify_say(v, false, file, n, "not chained to the line before it: that one was changed or replaced");
@@ -117,25 +118,6 @@ int verify_lines(struct verify *v, int fd, const char *name, uint64_t size, cons
 
 /* -- the index ------------------------------------------------------------------------------------------------------------ */
 
-/* The index against the files: none may be missing that it knows, none there that it does not, and each ends as it says. */
-
-/* A file that got its number. */
-struct verify_entry {
-    size_t log;
-    uint64_t number, last_seq;
-    char last_hash[SHA256_HEX_SIZE];
-    bool dropped;
-};
-
-struct entries {
-    struct verify_entry *v;
-    size_t n;
-};
-
-static void entries_done(struct entries *e) {
-    free(e->v);
-}
-
 static size_t find_log(const struct verify_all *a, const char *name) {
     size_t i = 0;
 
@@ -144,13 +126,20 @@ static size_t find_log(const struct verify_all *a, const char *name) {
     return i;
 }
 
-static int put_entry(struct entries *all, const struct verify_entry *e) {
-    for (size_t i = 0; i < all->n; i++)
-        if (all->v[i].log == e->log && all->v[i].number == e->number) {
-            all->v[i].dropped |= e->dropped;
-            return 0;
-        }
-    return VEC_ADD(all->v, all->n, *e);
+static struct verify_entry *find_entry(const struct verify_all *a, size_t log, uint64_t number) {
+    for (size_t i = 0; i < a->n_entries; i++)
+        if (a->entries[i].log == log && a->entries[i].number == number)
+            return &a->entries[i];
+    return NULL;
+}
+
+static int put_entry(struct verify_all *a, const struct verify_entry *e) {
+    struct verify_entry *known = find_entry(a, e->log, e->number);
+
+    if (!known)
+        return VEC_ADD(a->entries, a->n_entries, *e);
+    known->dropped |= e->dropped;
+    return 0;
 }
 
 /* A log of which nothing is there may have been made just now. */
@@ -167,7 +156,7 @@ static int check_gone(struct verify_all *a, const char *log) {
     return verify_say(a->v, false, name, 0, "missing: the index knows it");
 }
 
-static int take_index_line(struct verify_all *a, struct entries *all, const char *line, size_t len) {
+static int take_index_line(struct verify_all *a, const char *line, size_t len) {
     CLEANUP(json_decrefp) json_t *v = json_loadb(line, len, 0, NULL);
     const char *name = json_get_text(v, "log"), *event = json_get_text(v, "event");
     size_t log = find_log(a, name);
@@ -181,7 +170,7 @@ static int take_index_line(struct verify_all *a, struct entries *all, const char
     if (*name && log == a->n_logs)
         r = check_gone(a, name);
     else if (*name && e.number > 0)
-        r = put_entry(all, &e);
+        r = put_entry(a, &e);
     if (r == 0 && log < a->n_logs && a->logs[log].indexed && str_eq(event, "new"))
         r = verify_say(a->v, false, a->logs[log].name, 0, "begun anew: what it held before is gone");
     if (log < a->n_logs)
@@ -189,7 +178,7 @@ static int take_index_line(struct verify_all *a, struct entries *all, const char
     return r;
 }
 
-static int read_index(struct verify_all *a, struct entries *all) {
+static int read_index(struct verify_all *a) {
     CLEANUP(chain_reader_done) struct chain_reader reader = {0};
     CLEANUP(closep) int fd = openat(a->dir, CHAIN_INDEX ".jsonl", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     const char *text;
@@ -203,7 +192,7 @@ static int read_index(struct verify_all *a, struct entries *all) {
         return -errno;
     r = chain_reader_init(&reader, fd, 0, (uint64_t)st.st_size);
     while (r >= 0 && (r = chain_reader_next(&reader, &text, &len)) > 0)
-        r = take_index_line(a, all, text, len);
+        r = take_index_line(a, text, len);
     return r;
 }
 
@@ -242,15 +231,15 @@ static int check_entry(struct verify_all *a, const struct verify_entry *e) {
 }
 
 /* The current file gets the number after the last one. */
-static int check_numbers(struct verify_all *a, const struct entries *all) {
+static int check_numbers(struct verify_all *a) {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < a->n_logs; i++) {
         uint64_t last = 0, next = a->logs[i].number;
         char head[CHAIN_FILE_MAX];
 
-        for (size_t k = 0; k < all->n; k++)
-            last = all->v[k].log == i ? MAX_OF(last, all->v[k].number) : last;
+        for (size_t k = 0; k < a->n_entries; k++)
+            last = a->entries[k].log == i ? MAX_OF(last, a->entries[k].number) : last;
         snprintf(head, sizeof head, "%s.head", a->logs[i].name);
         if (a->logs[i].indexed && next > last + 1)
             r = verify_say(a->v, false, head, 0, "its file would be number %" PRIu64 ", and the index knows %" PRIu64, next,
@@ -259,14 +248,7 @@ static int check_numbers(struct verify_all *a, const struct entries *all) {
     return r;
 }
 
-static bool has_entry(const struct entries *all, size_t log, uint64_t number) {
-    for (size_t i = 0; i < all->n; i++)
-        if (all->v[i].log == log && all->v[i].number == number)
-            return true;
-    return false;
-}
-
-static int check_unknown(struct verify_all *a, const struct entries *all) {
+static int check_unknown(struct verify_all *a) {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < a->n_logs; i++)
@@ -277,19 +259,18 @@ static int check_unknown(struct verify_all *a, const struct entries *all) {
         char file[CHAIN_FILE_MAX];
 
         chain_file(a->logs[p->log].name, p->number, file);
-        if (p->number && a->logs[p->log].indexed && !has_entry(all, p->log, p->number))
+        if (p->number && a->logs[p->log].indexed && !find_entry(a, p->log, p->number))
             r = verify_say(a->v, false, file, 0, "a file that the index does not know");
     }
     return r;
 }
 
 int verify_index(struct verify_all *a, struct err *err) {
-    CLEANUP(entries_done) struct entries all = {0};
-    int r = read_index(a, &all);
+    int r = read_index(a);
 
-    for (size_t i = 0; r == 0 && i < all.n; i++)
-        r = check_entry(a, &all.v[i]);
-    r = r < 0 ? r : check_numbers(a, &all);
-    r = r < 0 ? r : check_unknown(a, &all);
+    for (size_t i = 0; r == 0 && i < a->n_entries; i++)
+        r = check_entry(a, &a->entries[i]);
+    r = r < 0 ? r : check_numbers(a);
+    r = r < 0 ? r : check_unknown(a);
     return r < 0 ? err_sys(err, r, "read the audit log") : 0;
 }

@@ -190,17 +190,6 @@ static int take_line(struct view *v, const struct view_filter *f, const char *te
 
 /* -- the files ------------------------------------------------------------------------------------------------------------ */
 
-static int take_file(struct view *v, const char *name) {
-    struct view_file f = {.number = 0};
-    size_t len = chain_file_parse(name, &f.number);
-
-    if (!len || str_starts(name, CHAIN_INDEX ".jsonl"))
-        return 0;
-    memcpy(f.log, name, len);
-    f.number = f.number ? f.number : UINT64_MAX;
-    return VEC_ADD(v->files, v->n_files, f);
-}
-
 static int compare_files(const void *a, const void *b) {
     const struct view_file *x = a, *y = b;
     int c = strcmp(x->log, y->log);
@@ -213,8 +202,16 @@ static int list_files(struct view *v) {
     const struct dirent *e;
     int r = dir_open_at(v->dir, ".", &d);
 
-    while (r == 0 && (e = dir_next(&d)))
-        r = take_file(v, e->d_name);
+    while (r == 0 && (e = dir_next(&d))) {
+        struct view_file f = {.number = 0};
+        size_t len = chain_file_parse(e->d_name, &f.number);
+
+        if (!len || str_starts(e->d_name, CHAIN_INDEX ".jsonl"))
+            continue;
+        memcpy(f.log, e->d_name, len);
+        f.number = f.number ? f.number : UINT64_MAX;
+        r = VEC_ADD(v->files, v->n_files, f);
+    }
     if (v->n_files)
         qsort(v->files, v->n_files, sizeof *v->files, compare_files);
     return r < 0 ? r : d.error;
@@ -236,19 +233,13 @@ static int find_seen(struct view *v, const char *log, struct view_seen **ret) {
     return 0;
 }
 
-static int add_map(struct view *v, char *data, size_t len) {
-    int r = VEC_ADD(v->maps, v->n_maps, (struct map){data, len});
-
-    if (r < 0)
-        munmap(data, len);
-    return r;
-}
-
 /* Whole lines from `from` on; *ret_at: where they end. */
 static int read_map(struct view *v, const struct view_filter *f, int fd, uint64_t from, uint64_t size, uint64_t *ret_at) {
     char *data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0), *at, *end;
-    int r = data == MAP_FAILED ? -errno : add_map(v, data, size);
+    int r = data == MAP_FAILED ? -errno : VEC_ADD(v->maps, v->n_maps, (struct map){data, size});
 
+    if (r < 0 && data != MAP_FAILED)
+        munmap(data, size);
     for (at = data + from; r == 0 && at < data + size; at = end + 1) {
         end = memchr(at, '\n', (size_t)(data + size - at));
         if (!end)
@@ -267,7 +258,7 @@ static int open_log_file(const struct view *v, const struct view_file *file, str
     chain_file(file->log, file->number == UINT64_MAX ? 0 : file->number, name);
     fd = openat(v->dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)
-        return errno == ENOENT ? -ENOENT : -errno;
+        return -errno;
     if (fstat(fd, st) == 0 && S_ISREG(st->st_mode))
         return fd;
     close(fd);

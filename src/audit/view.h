@@ -28,8 +28,8 @@ struct view_line {
 int view_new(int dir, struct view **ret, struct err *err); /* dir: borrowed */
 void view_freep(struct view **v);
 
-int view_collect(struct view *v, const struct view_filter *f, struct view_line **ret, size_t *ret_n,
-                 struct err *err);   /* theirs: v's */
+/* *ret belongs to v. */
+int view_collect(struct view *v, const struct view_filter *f, struct view_line **ret, size_t *ret_n, struct err *err);
 bool view_saw(const struct view *v); /* any line so far had the name of the filter */
-const struct strv *
-view_names(const struct view *v); /* of the sandboxes that were seen, to name the nearest; only some if there are many */
+/* Of the sandboxes that were seen, to name the nearest; only some if there are many. */
+const struct strv *view_names(const struct view *v);

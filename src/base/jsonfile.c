@@ -273,6 +273,25 @@ int jsonwalk_members(struct jsonwalk *w, json_t *v, const struct jsonwalk_key *k
     return 0;
 }
 
+const char *jsonwalk_key_of(const struct jsonwalk *w) {
+    return w->steps[w->depth - 1].key;
+}
+
+int jsonwalk_each(struct jsonwalk *w, json_t *v, jsonwalk_read *read, void *arg, struct err *err) {
+    const char *key;
+    json_t *member;
+    int r;
+
+    json_object_foreach(v, key, member) {
+        jsonwalk_enter(w, key);
+        r = read(w, member, arg, err);
+        jsonwalk_leave(w);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 int jsonwalk_elements(struct jsonwalk *w, json_t *v, size_t max, jsonwalk_read *read, void *arg, struct err *err) {
     if (!json_is_array(v))
         return jsonwalk_wrong_type(w, v, "an array", err);

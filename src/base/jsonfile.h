@@ -58,6 +58,9 @@ struct jsonwalk_key {
     size_t offset; /* read() gets arg + offset: where the struct in arg has this value */
 };
 int jsonwalk_members(struct jsonwalk *w, json_t *v, const struct jsonwalk_key *keys, size_t n, void *arg, struct err *err);
+/* Each member of an object, whatever its name, which jsonwalk_key_of() says. */
+int jsonwalk_each(struct jsonwalk *w, json_t *v, jsonwalk_read *read, void *arg, struct err *err);
+const char *jsonwalk_key_of(const struct jsonwalk *w);
 /* Each element of an array of at most max. */
 int jsonwalk_elements(struct jsonwalk *w, json_t *v, size_t max, jsonwalk_read *read, void *arg, struct err *err);
 /* The value itself, or each element if it is an array, which must not be empty then. */

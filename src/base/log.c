@@ -10,10 +10,19 @@
 
 enum { LOG_LINE_MAX = 8192 };
 
-static void (*log_sink)(const char *line, size_t len); /* the one mutable global: who prints */
+static void (*log_sink)(const char *line, size_t len); /* the mutable globals: who prints, and what */
+static bool quiet_wanted;
 
 void log_set_sink(void (*sink)(const char *line, size_t len)) {
     log_sink = sink;
+}
+
+void log_set_quiet(bool quiet) {
+    quiet_wanted = quiet;
+}
+
+bool log_is_quiet(void) {
+    return quiet_wanted;
 }
 
 static void emit(const char *text) {
@@ -32,6 +41,18 @@ void log_line(const char *fmt, ...) {
     char text[LOG_LINE_MAX];
     va_list ap;
 
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    emit(text);
+}
+
+void log_note(const char *fmt, ...) {
+    char text[LOG_LINE_MAX];
+    va_list ap;
+
+    if (quiet_wanted)
+        return;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);

@@ -45,11 +45,29 @@ struct parse_unit {
     uint64_t factor;
 };
 
-static const struct parse_unit *unit_find(const struct parse_unit *units, size_t n, const char *name) {
-    for (size_t i = 0; i < n; i++)
-        if (strcasecmp(units[i].name, name) == 0)
-            return &units[i];
-    return NULL;
+struct parse_kind {
+    const struct parse_unit *units;
+    size_t n;
+    uint64_t ceiling;
+    const char *noun, *examples, *too; /* for messages */
+};
+
+static int parse_amount(const char *s, const struct parse_kind *k, uint64_t *ret, struct err *err) {
+    uint64_t milli = 0, v, factor = 0;
+    const char *rest = decimal_milli(s, &milli);
+
+    for (size_t i = 0; rest && i < k->n; i++)
+        if (strcasecmp(k->units[i].name, rest) == 0)
+            factor = k->units[i].factor;
+    if (!factor)
+        return err_usage(err, "'%s' is not a %s (write it like %s)", s, k->noun, k->examples);
+    if (milli > k->ceiling / factor * 1000)
+        return err_usage(err, "%s '%s' is too %s", k->noun, s, k->too);
+    v = milli / 1000 * factor + milli % 1000 * factor / 1000;
+    if (v == 0)
+        return err_usage(err, "%s '%s' must be more than 0", k->noun, s);
+    *ret = v;
+    return 0;
 }
 
 int parse_size(const char *s, uint64_t *ret_bytes, struct err *err) {
@@ -69,42 +87,18 @@ int parse_size(const char *s, uint64_t *ret_bytes, struct err *err) {
         {"tb", 1ull << 40},
         {"tib", 1ull << 40},
     };
-    const uint64_t ceiling = 1ull << PARSE_SIZE_MAX_LOG2;
-    const struct parse_unit *u;
-    const char *rest;
-    uint64_t milli, bytes;
+    static const struct parse_kind size = {units,  ARRAY_LEN(units),   1ull << PARSE_SIZE_MAX_LOG2,
+                                           "size", "512m, 4g or 1.5g", "large (at most 1024t)"};
 
-    rest = decimal_milli(s, &milli);
-    u = rest ? unit_find(units, ARRAY_LEN(units), rest) : NULL;
-    if (!u)
-        return err_usage(err, "'%s' is not a size (write it like 512m, 4g or 1.5g)", s);
-    if (milli > ceiling / u->factor * 1000)
-        return err_usage(err, "size '%s' is too large (at most 1024t)", s);
-    bytes = milli / 1000 * u->factor + milli % 1000 * u->factor / 1000;
-    if (bytes == 0)
-        return err_usage(err, "size '%s' must be more than 0", s);
-    *ret_bytes = bytes;
-    return 0;
+    return parse_amount(s, &size, ret_bytes, err);
 }
 
 int parse_duration(const char *s, uint64_t *ret_ms, struct err *err) {
     static const struct parse_unit units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
-    const uint64_t ceiling = 365ull * 86400000;
-    const struct parse_unit *u;
-    const char *rest;
-    uint64_t milli, ms;
+    static const struct parse_kind duration = {units,      ARRAY_LEN(units), 365ull * 86400000,
+                                               "duration", "90s, 5m or 2h",  "long (at most 365d)"};
 
-    rest = decimal_milli(s, &milli);
-    u = rest ? unit_find(units, ARRAY_LEN(units), rest) : NULL;
-    if (!u)
-        return err_usage(err, "'%s' is not a duration (write it like 90s, 5m or 2h)", s);
-    if (milli > ceiling / u->factor * 1000)
-        return err_usage(err, "duration '%s' is too long (at most 365d)", s);
-    ms = milli * u->factor / 1000;
-    if (ms == 0)
-        return err_usage(err, "duration '%s' must be more than 0", s);
-    *ret_ms = ms;
-    return 0;
+    return parse_amount(s, &duration, ret_ms, err);
 }
 
 enum { CPUS_MILLI_MIN = 10, CPUS_MILLI_MAX = 4096 * 1000 };
@@ -147,6 +141,18 @@ int parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct e
         return err_usage(err, "%s is out of range (%" PRIu64 " to %" PRIu64 ")", s, min, max);
     *ret = v;
     return 0;
+}
+
+void format_count(uint64_t n, char out[static 32]) {
+    char digits[24];
+    size_t len = (size_t)snprintf(digits, sizeof digits, "%llu", (unsigned long long)n), at = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        if (i && (len - i) % 3 == 0)
+            out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = 0;
 }
 
 void format_size(uint64_t bytes, char out[static 24]) {

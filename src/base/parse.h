@@ -20,6 +20,7 @@ int parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct e
 
 /* "4 GiB", "512 MiB", "1.5 KiB": the shortest exact enough form, for messages. */
 void format_size(uint64_t bytes, char out[static 24]);
+void format_count(uint64_t n, char out[static 32]); /* "24,620" */
 void format_duration(uint64_t ms, char out[static 24]);
 /* How long ago, in its largest unit only: "32s", "5m", "2h", "9d". */
 void format_age(uint64_t ns, char out[static 24]);

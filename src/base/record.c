@@ -14,37 +14,34 @@ enum { CELL_MAX = 64 * 1024, GAP = 2 };
 
 /* -- values ------------------------------------------------------------------------------------------------------------- */
 
-/* Of the three kinds that are text. */
+/* Of the kinds that are text. */
 static const char *text_of(const struct column *c, const void *at) {
     if (c->kind == COLUMN_ENUM)
         return c->names[*(const int *)at];
     return c->kind == COLUMN_CHARS ? at : *(const char *const *)at;
 }
 
-static bool is_empty(const struct column *c, const void *at) {
-    const char *text;
+static bool is_text(const struct column *c) {
+    return c->kind == COLUMN_TEXT || c->kind == COLUMN_CHARS || c->kind == COLUMN_ENUM;
+}
 
-    switch (c->kind) {
-    case COLUMN_NONE:
+/* Of the other kinds but COLUMN_NONE; of a list: how many. */
+static uint64_t number_of(const struct column *c, const void *at) {
+    if (c->kind == COLUMN_LIST)
+        return ((const struct strv *)at)->len;
+    if (c->kind == COLUMN_BOOL)
+        return *(const bool *)at;
+    if (c->kind == COLUMN_INT)
+        return (uint64_t) * (const int *)at;
+    return c->kind == COLUMN_U32 ? *(const uint32_t *)at : *(const uint64_t *)at;
+}
+
+static bool is_empty(const struct column *c, const void *at) {
+    const char *text = is_text(c) ? text_of(c, at) : NULL;
+
+    if (c->kind == COLUMN_NONE)
         return false;
-    case COLUMN_TEXT:
-    case COLUMN_CHARS:
-    case COLUMN_ENUM:
-        text = text_of(c, at);
-        return !text || !*text;
-    case COLUMN_BOOL:
-        return !*(const bool *)at;
-    case COLUMN_INT:
-    case COLUMN_U32:
-        return *(const uint32_t *)at == 0;
-    case COLUMN_U64:
-    case COLUMN_SIZE:
-    case COLUMN_TIME:
-        return *(const uint64_t *)at == 0;
-    case COLUMN_LIST:
-        return ((const struct strv *)at)->len == 0;
-    }
-    BUG("a kind of column");
+    return is_text(c) ? !text || !*text : number_of(c, at) == 0;
 }
 
 /* -- text --------------------------------------------------------------------------------------------------------------- */
@@ -57,41 +54,20 @@ static void add_list_cell(const struct strv *list, struct buf *cell) {
 }
 
 static void add_value(const struct column *c, const void *at, struct buf *cell) {
-    const char *text;
+    const char *text = is_text(c) ? text_of(c, at) : NULL;
     char shown[24];
 
-    switch (c->kind) {
-    case COLUMN_NONE:
-        break;
-    case COLUMN_TEXT:
-    case COLUMN_CHARS:
-    case COLUMN_ENUM:
-        text = text_of(c, at);
+    if (is_text(c)) {
         buf_add_printable(cell, text ? text : "");
-        break;
-    case COLUMN_BOOL:
-        buf_adds(cell, *(const bool *)at ? "yes" : "no");
-        break;
-    case COLUMN_INT:
-        buf_addf(cell, "%d", *(const int *)at);
-        break;
-    case COLUMN_U32:
-        buf_addf(cell, "%" PRIu32, *(const uint32_t *)at);
-        break;
-    case COLUMN_U64:
-        buf_addf(cell, "%" PRIu64, *(const uint64_t *)at);
-        break;
-    case COLUMN_SIZE:
-        format_size(*(const uint64_t *)at, shown);
-        buf_adds(cell, shown);
-        break;
-    case COLUMN_TIME:
-        format_time(*(const uint64_t *)at, shown);
-        buf_adds(cell, shown);
-        break;
-    case COLUMN_LIST:
+    } else if (c->kind == COLUMN_LIST) {
         add_list_cell(at, cell);
-        break;
+    } else if (c->kind == COLUMN_BOOL) {
+        buf_adds(cell, *(const bool *)at ? "yes" : "no");
+    } else if (c->kind == COLUMN_SIZE || c->kind == COLUMN_TIME) {
+        (c->kind == COLUMN_SIZE ? format_size : format_time)(*(const uint64_t *)at, shown);
+        buf_adds(cell, shown);
+    } else if (c->kind != COLUMN_NONE) {
+        buf_addf(cell, c->kind == COLUMN_INT ? "%" PRIi64 : "%" PRIu64, number_of(c, at));
     }
 }
 
@@ -180,49 +156,21 @@ void record_table(const struct record_kind *k, const void *rows, size_t n, bool 
         add_cells(&cells, columns, widths, out);
 }
 
-void record_lines(const struct record_kind *k, const void *row, int width, bool colours, struct buf *out) {
-    for (size_t i = 0; i < k->n; i++) {
-        const struct column *c = &k->v[i];
-
-        if (!c->title || (c->empty == COLUMN_OMIT && is_empty(c, (const char *)row + c->offset)))
-            continue;
-        buf_addf(out, "%-*s ", width, c->title);
-        add_cell(c, row, colours, out);
-        buf_addc(out, '\n');
-    }
-}
-
 /* -- JSON --------------------------------------------------------------------------------------------------------------- */
 
 static void add_member(const struct column *c, const void *at, struct jsonout *j) {
-    switch (c->kind) {
-    case COLUMN_NONE:
-        break;
-    case COLUMN_TEXT:
-    case COLUMN_CHARS:
-    case COLUMN_ENUM:
+    if (is_text(c))
         jsonout_text(j, c->key, text_of(c, at));
-        break;
-    case COLUMN_BOOL:
-        jsonout_bool(j, c->key, *(const bool *)at);
-        break;
-    case COLUMN_INT:
-        jsonout_int(j, c->key, *(const int *)at);
-        break;
-    case COLUMN_U32:
-        jsonout_u64(j, c->key, *(const uint32_t *)at);
-        break;
-    case COLUMN_U64:
-    case COLUMN_SIZE:
-        jsonout_u64(j, c->key, *(const uint64_t *)at);
-        break;
-    case COLUMN_TIME:
-        jsonout_time(j, c->key, *(const uint64_t *)at);
-        break;
-    case COLUMN_LIST:
+    else if (c->kind == COLUMN_LIST)
         jsonout_list(j, c->key, at);
-        break;
-    }
+    else if (c->kind == COLUMN_BOOL)
+        jsonout_bool(j, c->key, *(const bool *)at);
+    else if (c->kind == COLUMN_TIME)
+        jsonout_time(j, c->key, *(const uint64_t *)at);
+    else if (c->kind == COLUMN_INT)
+        jsonout_int(j, c->key, *(const int *)at);
+    else if (c->kind != COLUMN_NONE)
+        jsonout_u64(j, c->key, number_of(c, at));
 }
 
 void record_members(const struct record_kind *k, const void *row, struct jsonout *j) {

@@ -84,8 +84,6 @@ struct record_kind {
 
 /* Columns are as wide as their widest cell, two spaces apart. The last is not padded. */
 void record_table(const struct record_kind *k, const void *rows, size_t n, bool colours, struct buf *out);
-/* "title     value" for each column, the titles padded to `width`; one space follows. */
-void record_lines(const struct record_kind *k, const void *row, int width, bool colours, struct buf *out);
 /* The members of an object that the caller opens and closes. */
 void record_members(const struct record_kind *k, const void *row, struct jsonout *j);
 

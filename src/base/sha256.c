@@ -130,10 +130,17 @@ void sha256_end_hex(struct sha256 *h, char out[static SHA256_HEX_SIZE]) {
     hex_encode(digest, sizeof digest, out);
 }
 
-void sha256_hex(const void *data, size_t len, char out[static SHA256_HEX_SIZE]) {
+void sha256_of(const void *data, size_t len, unsigned char out[static SHA256_LEN]) {
     struct sha256 h;
 
     sha256_init(&h);
     sha256_add(&h, data, len);
-    sha256_end_hex(&h, out);
+    sha256_end(&h, out);
+}
+
+void sha256_hex(const void *data, size_t len, char out[static SHA256_HEX_SIZE]) {
+    unsigned char digest[SHA256_LEN];
+
+    sha256_of(data, len, digest);
+    hex_encode(digest, sizeof digest, out);
 }

@@ -19,6 +19,7 @@ void sha256_end(struct sha256 *h, unsigned char out[static SHA256_LEN]);
 /* The same as lower-case hexadecimal digits with a NUL. */
 void sha256_end_hex(struct sha256 *h, char out[static SHA256_HEX_SIZE]);
 /* Of all of data at once. */
+void sha256_of(const void *data, size_t len, unsigned char out[static SHA256_LEN]);
 void sha256_hex(const void *data, size_t len, char out[static SHA256_HEX_SIZE]);
 
 /* What SHA-1 and SHA-256 share: the padding after `total` bytes, whose length is returned, and the state as bytes. */

@@ -10,6 +10,8 @@ static inline bool str_eq(const char *a, const char *b) {
 
 bool str_starts(const char *s, const char *prefix);
 bool str_ends(const char *s, const char *suffix);
+/* "/a/b" is below "/a"; "/a" and "/ab" are not. */
+bool str_below(const char *path, const char *dir);
 
 /* Length in bytes of the valid UTF-8 character at s (1 to 4), 0 if the bytes are not valid UTF-8. s[0] != 0. */
 size_t str_utf8_len(const char *s);
@@ -23,6 +25,11 @@ int str_index(const char *word, const char *const *names, size_t n);
 
 /* Frees *to and makes it a copy of value, which may be NULL. -ENOMEM: *to is as before. */
 int str_set(char **to, const char *value);
+
+/* "1 file", "2 files": the word for so many. */
+static inline const char *str_plural(uint64_t n, const char *one, const char *many) {
+    return n == 1 ? one : many;
+}
 
 /* A malloc'ed string; NULL if memory runs out. */
 char *str_dupf(const char *fmt, ...) PRINTF_LIKE(1, 2);

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 
 #include "base/str.h"
+#include "base/vec.h"
 
 void strv_done(struct strv *s) {
     for (size_t i = 0; i < s->len; i++)
@@ -17,16 +18,9 @@ void strv_done(struct strv *s) {
 int strv_add_take(struct strv *s, char *item) {
     if (!item)
         return -ENOMEM;
-    if (s->len + 2 > s->cap) {
-        size_t cap = s->cap ? s->cap * 2 : 8;
-        char **grown = reallocarray(s->v, cap, sizeof *grown);
-
-        if (!grown) {
-            free(item);
-            return -ENOMEM;
-        }
-        s->v = grown;
-        s->cap = cap;
+    if (VEC_RESERVE(s->v, s->len + 1, s->cap, 8) < 0) { /* and the NULL */
+        free(item);
+        return -ENOMEM;
     }
     s->v[s->len++] = item;
     s->v[s->len] = NULL;

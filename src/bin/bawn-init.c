@@ -9,7 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/str.h"
 #include "init/init.h"
+#include "link/far.h"
 #include "os/fd.h"
 #include "os/sock.h"
 
@@ -23,6 +25,10 @@ static int send_msg(const struct init *in, uint32_t type, int value, int extra) 
 
 /* Ends the sandbox. As PID 1, exiting is enough; else the descendants are ended here. */
 static NORETURN void finish(const struct init *in, int status) {
+    if (far_is_on()) {
+        close(in->tty); /* ours is the last copy: its end can be read */
+        far_finish(status);
+    }
     if (in->start.flags & INIT_FLAG_NO_PIDNS)
         tree_kill_descendants();
     _exit(status);
@@ -37,6 +43,7 @@ static NORETURN void fail(const struct init *in, const struct err *err) {
 }
 
 static int read_start(struct init *in, struct err *err) {
+    const char *proxy = getenv("BAWN_PROXY"); /* the only variable that we have, if any: launch.c */
     struct stat st;
     size_t len = 0;
     int r;
@@ -55,7 +62,10 @@ static int read_start(struct init *in, struct err *err) {
     }
     close(FD_START);
     r = init_start_decode(in->bytes, len, &in->start);
-    return r < 0 ? err_sys(err, r, "the start message is not understood") : 0;
+    if (r < 0)
+        return err_sys(err, r, "the start message is not understood");
+    r = proxy ? environment_add_proxy(&in->start, proxy) : 0;
+    return r < 0 ? err_sys(err, r, "the variables of the command") : 0;
 }
 
 static void on_child(int sig UNUSED) {}
@@ -70,6 +80,26 @@ static void set_signals(struct init *in) {
     sigaction(SIGCHLD, &act, NULL);
 }
 
+/* Over a byte link a thread of ours moves the bytes (link/far.h). It has no more rights than we have, and gives them up first. */
+static int lock_thread(void *arg, struct err *err) {
+    const struct init *in = arg;
+
+    return lockdown(&in->start, err);
+}
+
+static int start_link(struct init *in, struct err *err) {
+    int r = far_begin(err);
+
+    return r < 0 ? r : far_start(lock_thread, in, err);
+}
+
+static int check_link(const struct init *in, struct err *err) {
+    if (!far_is_on() || !(in->start.flags & (INIT_FLAG_GUARD | INIT_FLAG_NO_PIDNS)))
+        return 0;
+    return err_set(err, -EOPNOTSUPP,
+                   "direct mode needs a sandbox on this machine's kernel; use a mode that works on a copy (--workspace sync)");
+}
+
 static int set_up(struct init *in, struct err *err) {
     bool pid1 = !(in->start.flags & INIT_FLAG_NO_PIDNS), guard = in->start.flags & INIT_FLAG_GUARD;
     int r = 0;
@@ -77,12 +107,14 @@ static int set_up(struct init *in, struct err *err) {
     /* Killing us ends the sandbox only where we are PID 1; elsewhere the closed socket tells us to end it. */
     prctl(pid1 ? PR_SET_PDEATHSIG : PR_SET_CHILD_SUBREAPER, pid1 ? SIGKILL : 1);
     set_signals(in);
-    if (setsid() < 0)
+    if (setsid() < 0 && getsid(0) != getpid()) /* container runtimes made us the leader of one */
         return err_sys(err, -errno, "own session");
     if (in->start.flags & INIT_FLAG_TTY)
         r = terminal_open(in, err);
     if (r == 0 && guard)
         r = guard_new(&in->start, FD_CONTROL, FD_GUARD, &in->guard, err);
+    if (r == 0 && far_is_on())
+        r = far_lock(err);
     /* The guard does what the command asks for, so it may do no more than the command. Where there is no pid namespace the
      * command adds a Landlock domain of its own below this one, and so cannot signal us. */
     return r < 0 || (!pid1 && !guard) ? r : lockdown(&in->start, err);
@@ -110,7 +142,8 @@ static bool reap(struct init *in, int *ret_status) {
 }
 
 static void pass_signal(struct init *in, const struct init_msg *msg) {
-    pid_t to = msg->extra ? -in->command : in->command;
+    pid_t front = msg->extra == INIT_SIGNAL_FRONT && in->tty >= 0 ? tcgetpgrp(in->tty) : -1;
+    pid_t to = front > 1 ? -front : msg->extra ? -in->command : in->command;
 
     if (msg->value == SIGCONT)
         terminal_foreground(in->tty, in->command);
@@ -164,31 +197,36 @@ static uint64_t now_ms(void) {
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+static bool is_watched(const struct init *in) {
+    return (in->start.watch_memory || room_watch_pids(in)) && !in->childless;
+}
+
 /* Once per tick, however often the guard is asked meanwhile: looking at every process is slow. *last_ms is 0 while nothing runs; the first
  * look is a tick after something does, so that no short command waits for it. */
-static void watch(const struct init *in, uint64_t *last_ms) {
+static void watch(struct init *in, uint64_t *last_ms) {
     uint64_t now;
 
-    if (!in->start.watch_memory || in->childless)
+    if (!is_watched(in))
         return;
     now = now_ms();
     *last_ms = *last_ms ? *last_ms : now;
     if (now - *last_ms < WATCH_MS)
         return;
     *last_ms = now;
-    if (tree_memory((in->start.flags & INIT_FLAG_NO_PIDNS) != 0) <= in->start.watch_memory)
+    room_look(in);
+    if (!in->start.watch_memory || tree_memory((in->start.flags & INIT_FLAG_NO_PIDNS) != 0) <= in->start.watch_memory)
         return;
     send_msg(in, INIT_MSG_LIMIT, INIT_LIMIT_MEMORY, 0);
     finish(in, EXIT_SANDBOX);
 }
 
-enum { POLL_CONTROL, POLL_HOLDERS, POLL_GUARD, POLL_LISTENERS, POLL_MAX = POLL_LISTENERS + GUARD_POLL_MAX };
+enum { POLL_CONTROL, POLL_HOLDERS, POLL_GUARD, POLL_STAGED, POLL_LISTENERS, POLL_MAX = POLL_LISTENERS + GUARD_POLL_MAX };
 
 /* NULL: for ever. */
 static const struct timespec *time_to_sleep(const struct init *in, struct timespec *t) {
     int ms = in->guard ? guard_timeout(in->guard) : -1;
 
-    if (in->start.watch_memory && !in->childless && (ms < 0 || ms > WATCH_MS))
+    if (is_watched(in) && (ms < 0 || ms > WATCH_MS))
         ms = WATCH_MS;
     *t = (struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
     return ms < 0 ? NULL : t;
@@ -212,6 +250,7 @@ static int serve(struct init *in) {
         p[POLL_CONTROL] = (struct pollfd){.fd = in->control, .events = control_events(in)};
         p[POLL_HOLDERS] = (struct pollfd){.fd = in->held[0], .events = POLLIN};
         p[POLL_GUARD] = (struct pollfd){.fd = in->guard ? guard_socket(in->guard) : -1};
+        p[POLL_STAGED] = (struct pollfd){.fd = in->guard ? guard_staged(in->guard) : -1, .events = POLLIN};
         n = ppoll(p, POLL_LISTENERS + listeners, time_to_sleep(in, &sleep_), &waiting);
         if (n < 0 && errno != EINTR) { /* more listeners than our limit of descriptors: calls would wait for ever */
             struct err err = {0};
@@ -233,6 +272,8 @@ static int serve(struct init *in) {
             ended = reap(in, &status);
         watched = in->childless ? 0 : watched;
     }
+    if (in->guard)
+        guard_settle(in->guard);
     return status;
 }
 
@@ -274,7 +315,7 @@ static int start_command(struct init *in, struct err *err) {
 }
 
 static NORETURN void run_command(struct init *in, struct err *err) {
-    int r = start_command(in, err);
+    int status, r = start_command(in, err);
 
     if (r < 0)
         fail(in, err);
@@ -283,7 +324,8 @@ static NORETURN void run_command(struct init *in, struct err *err) {
     for (size_t i = 0; i < in->n_early; i++)
         pass_signal(in, &in->early[i]);
     pass_keys(in);
-    send_msg(in, INIT_MSG_EXITED, serve(in), 0);
+    status = serve(in);
+    send_msg(in, INIT_MSG_EXITED, status, room_ran_out(in, status));
     finish(in, 0);
 }
 
@@ -294,19 +336,23 @@ static NORETURN void run_resident(struct init *in, struct err *err) {
     finish(in, 0);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     struct init in = {.control = FD_CONTROL, .tty = -1, .null = -1, .held = {-1, -1}};
     struct err err = {0};
 
     prctl(PR_SET_DUMPABLE, 0);
     signals_of_libc_default();
+    if (argc > 2) /* bawn-enter made the listeners */
+        far_net_inherit((uint32_t)strtoul(argv[2], NULL, 10));
+    if (argc > 1 && str_eq(argv[1], "--link") && start_link(&in, &err) < 0)
+        _exit(EXIT_SANDBOX); /* the near end knows why, if there is one */
     fcntl(FD_CONTROL, F_SETFD, FD_CLOEXEC);
     fcntl(FD_START, F_SETFD, FD_CLOEXEC);
     if (read_start(&in, &err) < 0)
         fail(&in, &err);
     if (in.start.flags & INIT_FLAG_GUARD)
         fcntl(FD_GUARD, F_SETFD, FD_CLOEXEC);
-    if (set_up(&in, &err) < 0)
+    if (check_link(&in, &err) < 0 || set_up(&in, &err) < 0)
         fail(&in, &err);
     if (in.start.flags & INIT_FLAG_RESIDENT)
         run_resident(&in, &err);

@@ -23,8 +23,8 @@ struct top {
     struct top_feed feed;
     struct top_asks asks;
     struct top_view view;
-    char chosen[BOX_NAME_MAX + 1]; /* name of the chosen row */
-    bool doomed;                   /* x was pressed at it */
+    char chosen[BOX_ID_MAX + 1]; /* name of the chosen row */
+    bool doomed;                 /* x was pressed at it */
     bool over;
 };
 
@@ -124,11 +124,6 @@ static int stop_chosen(struct top *t, struct err *err) {
     return 0;
 }
 
-static void order_by(struct top *t, enum top_order order) {
-    t->view.order = order;
-    sort(t);
-}
-
 static int on_key(struct top *t, int key, struct err *err) {
     const char *answer = answer_of(key);
     size_t row = t->view.chosen;
@@ -147,8 +142,10 @@ static int on_key(struct top *t, int key, struct err *err) {
         choose(t, row - 1);
     else if (key == '\t')
         asks_next(&t->asks);
-    else if (key == 'c' || key == 'm' || key == 'n')
-        order_by(t, key == 'c' ? TOP_BY_CPU : key == 'm' ? TOP_BY_MEMORY : TOP_BY_NAME);
+    else if (key == 'c' || key == 'm' || key == 'n') {
+        t->view.order = key == 'c' ? TOP_BY_CPU : key == 'm' ? TOP_BY_MEMORY : TOP_BY_NAME;
+        sort(t);
+    }
     return 0;
 }
 
@@ -173,7 +170,7 @@ static void show(struct top *t, uint64_t interval_ms) {
         if (answer_of(key) || key == 'x')
             next_ms = 0; /* what came of it is seen at once */
     }
-    view_end();
+    endwin();
 }
 
 int main(int argc, char **argv) {

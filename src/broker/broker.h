@@ -89,8 +89,6 @@ int judge_login_place(const struct broker *b, const struct broker_request *req);
 int judge_cover(const struct broker *b, const struct broker_request *req);
 /* 0: a connection to this host is allowed whatever is said in it; -EACCES. For ssh: there is no request inside to look at. */
 int judge_connection(const struct broker *b, const struct host *host, uint16_t port);
-/* 0: the gate may have a leaf for it: policy does not deny the host outright; -EACCES. */
-int judge_leaf(const struct broker *b, const char *name, struct host *ret);
 
 /*
  * ssh_*.c, whose state is b->ssh. A part of the loop: ssh_poll_fill() sets fd (-1: nothing to wait for) and events; ssh_poll_done() is

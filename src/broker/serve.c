@@ -75,11 +75,12 @@ static int used_timeout_ms(const struct broker *b) {
 
 /* ------------------------------------------------------------------------------------------------------------------- */
 
+/* For denied hosts, too: the gate says in their place why. Only this sandbox believes in the authority. */
 static void leaf_request(struct broker *b, const struct broker_request *req, const uint8_t *data) {
     uint8_t leaf[LEAF_MAX];
     struct host host;
     size_t len = 0;
-    int r = b->ca.key ? judge_leaf(b, req->host, &host) : -ENOENT;
+    int r = b->ca.key ? host_parse(req->host, strlen(req->host), &host, NULL) : -ENOENT;
 
     r = r < 0 ? r : ca_leaf(&b->ca, &host, data, req->len, leaf, sizeof leaf, &len);
     broker_answer_send(b, req->id, r, leaf, r < 0 ? 0 : len);

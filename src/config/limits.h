@@ -10,5 +10,13 @@ struct limits {
     uint64_t swap;       /* bytes on top of memory */
     uint64_t pids;
     uint64_t disk; /* bytes: all private areas together, and growth of the workspace */
+    uint64_t tmp;  /* bytes: home, /tmp and /var/tmp together; 0: what memory has for them */
     uint64_t timeout_ms;
 };
+
+/* Home and /tmp up to this size are in memory. Filling them must end in "no space left", not in the OOM killer. */
+static inline uint64_t limits_tmp_in_memory(const struct limits *l) {
+    const uint64_t least = 1 << 20; /* tmpfs takes 0 for "no limit" */
+
+    return l->memory == 0 ? 1ull << 30 : l->memory / 2 > least ? l->memory / 2 : least;
+}

@@ -36,6 +36,7 @@ void settings_done(struct settings *s) {
     strv_done(&s->workspace.protect);
     strv_done(&s->workspace.volumes);
     strv_done(&s->bypass_tools);
+    strv_done(&s->engine_flags);
     strv_done(&s->allowed_engines);
     for (size_t i = 0; i < SETTING_COUNT; i++)
         free(s->origin[i]);
@@ -44,7 +45,13 @@ void settings_done(struct settings *s) {
 }
 
 enum workspace_mode settings_workspace_mode(const struct settings *s) {
+    if (s->workspace.copied)
+        return WORKSPACE_SYNC;
     return s->workspace.writable ? s->workspace.mode : WORKSPACE_RO;
+}
+
+bool settings_holds_changes(const struct settings *s) {
+    return s->workspace.copied && s->workspace.mode == WORKSPACE_OVERLAY;
 }
 
 /* If no level says anything: the limits of profile dev, and the network of the built-in groups. */
@@ -59,11 +66,13 @@ static int set_built_in(struct settings *s, struct err *err) {
         .net.ceiling = NETWORK_FULL,
         .question.mode = ASK_AUTO,
         .question.timeout_ms = 60 * 1000,
+        .start_timeout_ms = 2 * 60 * 1000,
         .ssh.agent = SSH_AGENT_AUTO,
         .ssh.keys = {.all = true},
         .secrets = {.all = true},
         .workspace.writable = true,
         .persist_caches = true,
+        .home_tools = true,
         .workspace.mode = WORKSPACE_DIRECT,
         .workspace.rollback = 1ull << 30,
     };
@@ -161,35 +170,24 @@ static int read_profiles(const struct settings_sources *src, struct stack *st, s
 
 static int read_all(const struct settings_sources *src, const struct project *project, bool trusted, struct stack *st,
                     struct err *err) {
-    int r;
+    int r = read_user(src, st, err);
 
-    r = read_user(src, st, err);
-    if (r < 0)
-        return r;
-    r = project ? read_project(src, project, trusted, st, err) : 0;
-    if (r < 0)
-        return r;
-    r = given_environment(src->environ_, &st->rank[RANK_ENVIRONMENT], err);
-    if (r < 0)
-        return r;
-    r = src->flags ? given_flags(src->flags, src->home, &st->rank[RANK_FLAG], err) : 0;
+    if (r == 0 && project)
+        r = read_project(src, project, trusted, st, err);
+    if (r == 0)
+        r = given_environment(src->environ_, &st->rank[RANK_ENVIRONMENT], err);
+    if (r == 0 && src->flags)
+        r = given_flags(src->flags, src->home, &st->rank[RANK_FLAG], err);
     return r < 0 ? r : read_profiles(src, st, err);
 }
 
 /* Mode off and engine "none" are one thing; the one that was said at the stronger level decides, and it wrote the mode. */
 static int settle_engine(struct settings *s, struct err *err) {
-    const char *engine = s->mode == MODE_OFF ? "none" : "auto";
-    char *copy;
-
     if ((s->mode == MODE_OFF) == str_eq(s->engine, "none"))
         return 0;
-    copy = strdup(engine);
-    if (!copy || settings_set_origin(s, SETTING_ENGINE, s->origin[SETTING_ENABLED]) < 0) {
-        free(copy);
+    if (str_set(&s->engine, s->mode == MODE_OFF ? "none" : "auto") < 0 ||
+        settings_set_origin(s, SETTING_ENGINE, s->origin[SETTING_ENABLED]) < 0)
         return err_oom(err);
-    }
-    free(s->engine);
-    s->engine = copy;
     return 0;
 }
 
@@ -239,20 +237,14 @@ int load_settings(const struct settings_sources *src, const struct project *proj
                   struct err *err) {
     CLEANUP(settings_done) struct settings s = {0};
     CLEANUP(stack_done) struct stack st = {0};
-    int r;
+    int r = read_all(src, project, trusted, &st, err);
 
-    r = read_all(src, project, trusted, &st, err);
-    if (r < 0)
-        return r;
-    r = set_built_in(&s, err);
+    r = r < 0 ? r : set_built_in(&s, err);
     for (size_t i = 0; i < RANK_COUNT && r == 0; i++) {
         r = layer_apply(&st.profile[i], &s, err);
-        if (r == 0)
-            r = layer_apply(&st.rank[i], &s, err);
+        r = r < 0 ? r : layer_apply(&st.rank[i], &s, err);
     }
-    if (r < 0)
-        return r;
-    r = settle_engine(&s, err);
+    r = r < 0 ? r : settle_engine(&s, err);
     if (r < 0)
         return r;
     r = apply_policy(src->org_policy ? src->org_policy : ORG_POLICY, &s, err);

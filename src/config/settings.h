@@ -29,6 +29,7 @@ enum setting {
     SETTING_SWAP,
     SETTING_PIDS,
     SETTING_DISK,
+    SETTING_TMP,
     SETTING_TIMEOUT,
     SETTING_NETWORK,
     SETTING_NETWORK_ALLOW,
@@ -49,9 +50,13 @@ enum setting {
     SETTING_WORKSPACE_VOLUMES,
     SETTING_WORKSPACE_ROLLBACK,
     SETTING_PERSIST_CACHES,
+    SETTING_HOME_TOOLS,
+    SETTING_SYSTEM,
     SETTING_BYPASS_TOOLS,
+    SETTING_ENGINE_FLAGS,
     SETTING_KEEP_ALIVE,
     SETTING_IDLE_TIMEOUT,
+    SETTING_START_TIMEOUT,
     SETTING_COUNT
 };
 
@@ -86,6 +91,11 @@ enum ask_mode {
     ASK_AUTO,  /* the terminal of the run or the hook; without either, the answer is no */
     ASK_WAIT   /* the same, and without either the question waits for `bawn policy approve` */
 };
+/* Programs and packages inside, outside of home and workspace. */
+enum system_view {
+    SYSTEM_READ_ONLY,
+    SYSTEM_WRITABLE /* a copy-on-write view, as root of the sandbox (jail/plan/plan_system.h) */
+};
 enum ssh_agent { SSH_AGENT_OFF, SSH_AGENT_AUTO, SSH_AGENT_ON };
 
 /* Some of the user's own things, by name. */
@@ -116,6 +126,7 @@ struct settings {
     char *engine;  /* "auto", "native", "docker", ... "none" */
     char *profile; /* NULL: none named */
     char *image;   /* NULL: none named */
+    enum system_view system_view;
     struct limits limits;
     struct {
         enum network mode;
@@ -141,15 +152,18 @@ struct settings {
     struct {
         bool writable;
         enum workspace_mode mode; /* see settings_workspace_mode() */
+        bool copied;              /* the engine cannot have that mode: a copy instead, as in mode sync */
         struct strv protect;      /* patterns after the built-in ones; "!..." takes one out */
         struct strv volumes;      /* folders of the workspace that are the sandbox's own: node_modules */
         struct substitute_spec *substitutes;
         size_t n_substitutes;
         uint64_t rollback; /* bytes of overwritten and deleted files that are stored for `bawn rollback`; 0: no limit */
     } workspace;
-    bool persist_caches, keep_alive;
-    uint64_t idle_timeout_ms; /* a persistent sandbox in which nothing runs is stopped then; 0: never */
+    bool persist_caches, home_tools, keep_alive;
+    uint64_t start_timeout_ms; /* a container that is not up by then is given up; 0: never */
+    uint64_t idle_timeout_ms;  /* a persistent sandbox in which nothing runs is stopped then; 0: never */
     struct strv bypass_tools;
+    struct strv engine_flags;    /* options of SANDBOX_FLAGS that the user allows, although they loosen the container */
     struct strv allowed_engines; /* the organisation's choice for "auto"; empty: any */
 
     char
@@ -160,8 +174,8 @@ struct settings {
 /* What the caller gathered before; every pointer may be NULL (= not given). The strings are as typed by the user. */
 struct settings_flags {
     const char *mode; /* "require", "off", "auto" */
-    const char *engine, *profile, *image, *cpus, *memory, *swap, *pids, *disk, *timeout, *network, *ssh_agent;
-    const char *ask, *ask_timeout, *idle_timeout;
+    const char *engine, *profile, *image, *cpus, *memory, *swap, *pids, *disk, *tmp, *timeout, *network, *ssh_agent;
+    const char *ask, *ask_timeout, *idle_timeout, *system_view;
     struct strv allow, deny; /* "HOST[:PORT]" or "@group" */
     struct strv publish;     /* "[ADDRESS:]INSIDE[:OUTSIDE]" */
     struct strv secrets;     /* names; with no_secrets: there are none */
@@ -187,6 +201,8 @@ void settings_done(struct settings *s);
 
 /* The mode that counts: workspace_writable false means read-only whatever the mode says. */
 enum workspace_mode settings_workspace_mode(const struct settings *s);
+/* A copy in the place of an overlay: nothing of it is carried back before `bawn apply`. */
+bool settings_holds_changes(const struct settings *s);
 
 /* For presets (config/load/agent.h): weaker than what was named. "NAME=VALUE" unless there is one of this name; a path of the host's that is
  * shown in the same place, read-only, unless something else is there. */

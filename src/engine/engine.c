@@ -10,8 +10,9 @@
 #include "base/err.h"
 #include "base/str.h"
 
-const char *const guarantee_names[GUARANTEE_COUNT] = {"files",  "processes", "network", "sockets", "syscalls", "cpu",
-                                                      "memory", "pids",      "disk",    "time",    "end"};
+const char *const guarantee_names[GUARANTEE_COUNT] = {
+    "files", "processes", "network", "sockets",      "syscalls",   "cpu",   "memory", "pids",        "disk",
+    "time",  "end",       "hiding",  "hiding-later", "protection", "names", "ports",  "credentials", "kernel"};
 
 const char *const guarantee_meaning[GUARANTEE_COUNT] = {
     "nothing of the host but the workspace and read-only tools",
@@ -25,13 +26,21 @@ const char *const guarantee_meaning[GUARANTEE_COUNT] = {
     "disk use is limited",
     "a time limit ends everything",
     "nothing outlives the run",
+    "hidden files are not there",
+    "nor those that appear later",
+    "what the host would run or obey is not changed unseen",
+    "the network is judged by name",
+    "and on every port",
+    "values of credentials are never inside",
+    "a kernel of its own",
 };
 
-const struct engine_ops *const engines[] = {&engine_native, &engine_none, &engine_fake};
+const struct engine_ops *const engines[] = {&engine_native, &engine_docker,   &engine_podman, &engine_gvisor, &engine_lima,
+                                            &engine_sbx,    &engine_seatbelt, &engine_none,   &engine_fake};
 const size_t n_engines = ARRAY_LEN(engines);
 
 /* Engines of the design that this build does not drive. */
-static const char *const planned[] = {"docker", "podman", "microvm", "gvisor", "lima", "sandbox-exec", "kubernetes"};
+static const char *const planned[] = {"microvm", "kubernetes"};
 
 const struct engine_ops *engine_find(const char *name, struct err *err) {
     for (size_t i = 0; i < n_engines; i++)
@@ -42,7 +51,18 @@ const struct engine_ops *engine_find(const char *name, struct err *err) {
             err_set(err, -ENOTSUP, "engine '%s' is not in this version of Bawn; use --engine native", name);
             return NULL;
         }
-    err_usage(err, "unknown engine '%s' (known: auto, native, none)", name);
+    err_usage(err, "unknown engine '%s' (known: auto, native, docker, podman, gvisor, lima, sbx, sandbox-exec, none)", name);
+    return NULL;
+}
+
+const struct engine_ops *engine_better(unsigned keeps) {
+    struct engine_state state[4];
+    const char *names[4];
+
+    for (size_t i = 0; i < n_engines; i++)
+        if (engines[i]->asks_others && engines[i]->has_gate && (!engines[i]->is_used || engines[i]->is_used()) &&
+            engines[i]->probe(state, names, ARRAY_LEN(state)) > 0 && state[0].available && state[0].keeps & ~keeps)
+            return engines[i];
     return NULL;
 }
 

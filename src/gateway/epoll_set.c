@@ -3,6 +3,8 @@
 #include "gateway/epoll_set.h"
 
 #include <errno.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -13,12 +15,43 @@ enum {
     ROUNDS = 4 /* batches before the rest of the loop has its turn */
 };
 
+/* Of one descriptor, where low water is made up. */
+struct hub_low {
+    struct watch *watch; /* NULL: none */
+    int bytes;           /* 0, 1: any */
+};
+
 struct hub {
     int epoll;
+    struct hub_low *low; /* by descriptor; NULL: the kernel does it */
+    size_t n_low;
     uv_poll_t poll;
     struct epoll_event batch[BATCH]; /* what was reported and not handled yet: [at, n) */
     int at, n;
 };
+
+static struct hub_low *low_of(const struct hub *h, int fd) {
+    return h->low && fd >= 0 && (size_t)fd < h->n_low ? &h->low[fd] : NULL;
+}
+
+/* Edge-triggered, so that bytes that are too few are reported once. */
+static uint32_t events_for(const struct hub *h, int fd, uint32_t events) {
+    const struct hub_low *l = low_of(h, fd);
+
+    return l && l->bytes > 1 && events & EPOLLIN ? events | EPOLLET | EPOLLRDHUP : events;
+}
+
+/* What is worth a call of the handler. */
+static uint32_t events_of(const struct hub *h, const struct watch *w, uint32_t events) {
+    const struct hub_low *l = low_of(h, w->fd);
+    int have = 0;
+
+    if (!l || l->bytes <= 1 || !(events & EPOLLIN))
+        return events;
+    if (!(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) && ioctl(w->fd, FIONREAD, &have) == 0 && have < l->bytes)
+        return events & ~(uint32_t)EPOLLIN;
+    return events & ~(uint32_t)EPOLLRDHUP;
+}
 
 static void hub_turn(uv_poll_t *poll, int status UNUSED, int events UNUSED) {
     struct hub *h = poll->data;
@@ -29,8 +62,10 @@ static void hub_turn(uv_poll_t *poll, int status UNUSED, int events UNUSED) {
             struct epoll_event *e = &h->batch[h->at++];
             struct watch *w = e->data.ptr;
 
-            if (w)
-                w->fn(w->arg, e->events);
+            uint32_t got = w ? events_of(h, w, e->events) : 0;
+
+            if (got)
+                w->fn(w->arg, got);
         }
         if (h->n < BATCH)
             return;
@@ -60,6 +95,7 @@ static void hub_closed(uv_handle_t *handle) {
     struct hub *h = handle->data;
 
     closep(&h->epoll);
+    free(h->low);
     free(h);
 }
 
@@ -68,17 +104,44 @@ void hub_free(struct hub *h) {
         uv_close((uv_handle_t *)&h->poll, hub_closed);
 }
 
+int hub_emulate(struct hub *h, size_t files) {
+    if (h->low)
+        return 0;
+    h->low = calloc(files, sizeof *h->low);
+    h->n_low = h->low ? files : 0;
+    return h->low ? 0 : -ENOMEM;
+}
+
+void hub_low_water(struct hub *h, int fd, int bytes) {
+    struct hub_low *l = low_of(h, fd);
+    struct epoll_event e = {0};
+
+    if (!l) {
+        setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+        return;
+    }
+    l->bytes = bytes;
+    if (!l->watch)
+        return;
+    e.events = events_for(h, fd, l->watch->events);
+    e.data.ptr = l->watch;
+    epoll_ctl(h->epoll, EPOLL_CTL_MOD, fd, &e);
+}
+
 int watch_start(struct hub *h, struct watch *w, int fd, uint32_t events, watch_fn *fn, void *arg) {
-    struct epoll_event e = {.events = events, .data.ptr = w};
+    struct epoll_event e = {.events = events_for(h, fd, events), .data.ptr = w};
+    struct hub_low *l = low_of(h, fd);
 
     if (epoll_ctl(h->epoll, EPOLL_CTL_ADD, fd, &e) < 0)
         return -errno;
     *w = (struct watch){.fd = fd, .events = events, .fn = fn, .arg = arg};
+    if (l)
+        l->watch = w;
     return 0;
 }
 
 int watch_set(struct hub *h, struct watch *w, uint32_t events) {
-    struct epoll_event e = {.events = events, .data.ptr = w};
+    struct epoll_event e = {.events = events_for(h, w->fd, events), .data.ptr = w};
 
     if (w->fd < 0 || w->events == events)
         return 0;
@@ -101,6 +164,8 @@ void watch_forget(struct hub *h, struct watch *w) {
     for (int i = h->at; i < h->n; i++)
         if (h->batch[i].data.ptr == w)
             h->batch[i].data.ptr = NULL;
+    if (low_of(h, w->fd))
+        low_of(h, w->fd)->watch = NULL;
     w->fd = -1;
 }
 

@@ -31,6 +31,13 @@ int hub_new(uv_loop_t *loop, struct hub **ret, struct err *err);
 void hub_free(struct hub *h);
 
 /* EPOLLERR and EPOLLHUP are always reported. */
+/*
+ * SO_RCVLOWAT: a connection is not readable before it has so many bytes, or no more will come. Unix sockets, as which connections are delivered
+ * (net/delivery.h), have no such thing for poll(2); hub_emulate() makes it up from then on, for descriptors below `files`.
+ */
+int hub_emulate(struct hub *h, size_t files);
+void hub_low_water(struct hub *h, int fd, int bytes);
+
 int watch_start(struct hub *h, struct watch *w, int fd, uint32_t events, watch_fn *fn, void *arg);
 int watch_set(struct hub *h, struct watch *w, uint32_t events);
 /* No handler is called for it any more, not even for what was reported already. The descriptor stays open. */

@@ -8,6 +8,7 @@
 #include "gateway/epoll_set.h"
 #include "gateway/flow/agentd.h"
 #include "gateway/flow/flow.h"
+#include "gateway/flow/pacer.h"
 #include "gateway/flow/relay.h"
 #include "gateway/flow/why.h"
 #include "gateway/gate_control.h"
@@ -85,6 +86,7 @@ int gate_reload(struct gate *g, struct gate_config *config, struct err *err) {
     }
     policy_replace(g, &m, config);
     g->nat64.until_ms = 0; /* perhaps the host is in another network now */
+    pacer_forget(g->pacer);
     flows_judge_again(g);
     listeners_resume(g);
     return 0;
@@ -116,7 +118,7 @@ static int make_parts(struct gate *g, struct gate_born *born, struct err *err) {
 
     if (r < 0 || (r = pipes_new(&g->pipes, err)) < 0)
         return r;
-    if (why_new(&g->why) < 0 || names_new(&g->names) < 0)
+    if (why_new(&g->why) < 0 || pacer_new(&g->pacer) < 0 || names_new(&g->names) < 0)
         return err_oom(err);
     if ((r = control_new(g, TAKE_FD(born->control), &g->control, err)) < 0 || (r = first_config(g, err)) < 0 ||
         (r = resolver_new(&g->loop, g->config.resolv_conf, g->config.hosts, &g->resolver, err)) < 0 ||
@@ -135,12 +137,15 @@ static int make_parts(struct gate *g, struct gate_born *born, struct err *err) {
 static int add_listeners(struct gate *g, struct gate_born *born, struct err *err) {
     int r = 0;
 
+    g->captures_all = true;
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(born->tcp); i++)
         if (born->tcp[i] >= 0)
             r = listener_add(g, TAKE_FD(born->tcp[i]), 0, err);
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(born->named); i++)
-        if (born->named[i] >= 0)
+        if (born->named[i] >= 0) {
+            g->captures_all = false;
             r = listener_add(g, TAKE_FD(born->named[i]), 0, err);
+        }
     for (size_t i = 0; r == 0 && i < g->config.n_publish; i++)
         if (born->publish[i] >= 0)
             r = listener_add(g, TAKE_FD(born->publish[i]), g->config.publish[i].inside, err);

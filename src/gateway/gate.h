@@ -34,6 +34,7 @@ struct gate_control;
 struct hub;
 struct pipes;
 struct why;
+struct pacer;
 struct listener;
 struct ask;
 struct inlet;
@@ -65,6 +66,7 @@ struct gate_asks {
     struct ask *first;
     size_t n;
     uint32_t last_id;
+    char said[264]; /* what came with the answer that is being handed out */
 };
 
 struct gate {
@@ -82,6 +84,7 @@ struct gate {
     struct hub *hub;                                /* epoll_set.h */
     struct pipes *pipes;                            /* relay.h */
     struct why *why;                                /* the last refusals; may be NULL as control may */
+    struct pacer *pacer;                            /* and how long the next ones wait; the same */
     struct listener *listeners[GATE_LISTENERS_MAX]; /* flow.h */
     size_t n_listeners;
     struct inlet *ssh;   /* agentd.h; NULL: this sandbox has no ssh-agent */
@@ -89,6 +92,7 @@ struct gate {
     struct gate_asks asks;
     struct nat64 nat64;
     struct own_addr own[GATE_OWN_CACHE]; /* dial_own.c */
+    bool captures_all;                   /* connections to every port come here, not only those of the named listeners */
     size_t files;
     int status; /* what gate_serve() returns */
 };
@@ -123,10 +127,11 @@ void gate_event(struct gate *g, enum gate_event_kind kind, uint64_t flow, const 
 /* The same in two steps, for callers that add more. They give denials to why_note() themselves. */
 void gate_event_fill(struct gate_msg *m, enum gate_event_kind kind, uint64_t flow, const char *host, uint16_t port,
                      const struct policy_verdict *v);
-/* Something that is no verdict. */
-void gate_trouble(struct gate *g, uint64_t flow, const char *host, uint16_t port, const char *text);
+/* Something that is no verdict. code: POLICY_UNREACHABLE or POLICY_NOT_TRUSTED, if the host was allowed and could not be reached;
+ * POLICY_ALLOWED: it was. */
+void gate_trouble(struct gate *g, uint64_t flow, const char *host, uint16_t port, enum policy_code code, const char *text);
 
-/* Asks the supervisor's human. fn is called once, never before this returns: GATE_DENY after config.ask_timeout_ms. NULL: too
+/* Asks the supervisor's human; question->type GATE_MSG_REQUEST: what an agent asks for, anything else is about a connection. fn is called once, never before this returns: GATE_DENY after config.ask_timeout_ms. NULL: too
  * many. */
 typedef void ask_fn(void *arg, enum gate_answer answer);
 struct ask *gate_ask(struct gate *g, const struct gate_msg *question, ask_fn *fn, void *arg);

@@ -98,6 +98,9 @@ static void say_cancel(struct ask *a) {
 }
 
 static void ask_late(void *arg) {
+    struct ask *a = arg;
+
+    snprintf(a->gate->asks.said, sizeof a->gate->asks.said, "no answer came in time");
     say_cancel(arg);
     ask_end(arg, GATE_DENY);
 }
@@ -116,7 +119,7 @@ struct ask *gate_ask(struct gate *g, const struct gate_msg *question, ask_fn *fn
     }
     g->asks.first = a;
     g->asks.n++;
-    m.type = GATE_MSG_ASK;
+    m.type = m.type == GATE_MSG_REQUEST ? GATE_MSG_REQUEST : GATE_MSG_ASK;
     m.id = a->id;
     gate_send(g, &m);
     return a;
@@ -155,6 +158,7 @@ static void take_config(struct gate_control *c, const struct gate_msg *m UNUSED,
 
 static void take_answer(struct gate_control *c, const struct gate_msg *m, int fd) {
     closep(&fd);
+    snprintf(c->gate->asks.said, sizeof c->gate->asks.said, "%s", m->pattern);
     ask_answer(c->gate, m->id, m->value > GATE_DENY && m->value < GATE_ANSWERS ? (enum gate_answer)m->value : GATE_DENY);
 }
 
@@ -338,11 +342,12 @@ void gate_event(struct gate *g, enum gate_event_kind kind, uint64_t flow, const 
         why_note(g->why, gate_now_s(g), host, port, v);
 }
 
-void gate_trouble(struct gate *g, uint64_t flow, const char *host, uint16_t port, const char *text) {
+void gate_trouble(struct gate *g, uint64_t flow, const char *host, uint16_t port, enum policy_code code, const char *text) {
     struct gate_msg m;
 
     gate_event_fill(&m, GATE_EVENT_TROUBLE, flow, host, port, NULL);
     m.action = RULE_ALLOW;
+    m.code = code;
     copy_text(m.path, sizeof m.path, text);
     gate_send(g, &m);
 }

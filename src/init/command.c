@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -12,6 +13,7 @@
 
 #include "base/str.h"
 #include "init/init.h"
+#include "link/far.h"
 #include "os/fd.h"
 
 enum { STACK = 128 * 1024, PATH_BUF = 4096, INIT_SCRIPT_ARGS_MAX = 4096, TICK_MS = 20 };
@@ -43,9 +45,9 @@ static int exec_path(const struct command *c, const char *path) {
     return errno == ENOEXEC ? exec_script(c, path) : errno;
 }
 
-/* A look costs a tenth of an execve() that fails. */
+/* A look costs a tenth of an execve() that fails. ELOOP: a folder of PATH is in the home, where the inside may have left a link to itself. */
 static bool is_absent(const char *path) {
-    return access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
+    return access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP);
 }
 
 /* Like a shell: a name without a slash is looked for in PATH; a file that may not be executed is remembered as EACCES. */
@@ -105,6 +107,8 @@ static int child_main(void *arg) {
     }
     umask((mode_t)s->umask);
     sigprocmask(SIG_SETMASK, &in->old_mask, NULL);
+    if (far_is_on() && shield_install(&child->err) < 0)
+        return EXIT_SANDBOX;
     if (in->guard && guard_install(in->guard, &child->err) < 0) /* last of all: only execve may follow, no answer comes yet */
         return EXIT_SANDBOX;
     child->exec_errno = search_and_exec(c);
@@ -114,7 +118,8 @@ static int child_main(void *arg) {
 struct command_apart {
     int (*f)(void *);
     void *arg;
-    int runs; /* the kernel makes it 0, and wakes us, when the process execs or ends */
+    int runs;    /* the kernel makes it 0, and wakes us, when the process execs or ends */
+    int pipe[2]; /* over a byte link, because gVisor does that only when it ends: exec closes its copy of the second; -1: none */
 };
 
 static int apart_main(void *arg) {
@@ -158,23 +163,43 @@ static bool has_ended(pid_t pid) {
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
 }
 
+static bool is_apart(const struct command_apart *a) {
+    struct pollfd p = {.fd = a->pipe[0], .events = POLLIN};
+
+    return !__atomic_load_n(&a->runs, __ATOMIC_SEQ_CST) || (p.fd >= 0 && poll(&p, 1, 0) > 0);
+}
+
+static void wait_apart(const struct command_apart *a) {
+    struct pollfd p = {.fd = a->pipe[0], .events = POLLIN};
+
+    if (p.fd >= 0)
+        poll(&p, 1, TICK_MS); /* errno is left alone: all signals are blocked */
+    else
+        sleep_while(&a->runs, 1);
+}
+
 /* Not CLONE_VFORK: a process can be stopped from inside before it execs, and we would wait for it in the kernel, for ever. */
 pid_t command_clone(int (*f)(void *), void *arg, int flags) {
     static char stack[STACK] __attribute__((aligned(16))); /* not allocated: the limits on memory are already in force */
-    struct command_apart a = {.f = f, .arg = arg, .runs = 1};
-    /* Shares memory until it execs: nothing is copied, and errors come back as they are. */
-    pid_t pid = clone(apart_main, stack + STACK, CLONE_VM | SIGCHLD | flags, &a);
+    struct command_apart a = {.f = f, .arg = arg, .runs = 1, .pipe = {-1, -1}};
     bool fine = true;
     unsigned stops = 0;
+    pid_t pid;
+    int r;
 
-    if (pid < 0)
+    if (far_is_on() && !(flags & CLONE_FILES) && pipe2(a.pipe, O_CLOEXEC) < 0)
         return -errno;
-    while (__atomic_load_n(&a.runs, __ATOMIC_SEQ_CST) && !has_ended(pid)) {
-        sleep_while(&a.runs, 1);
-        if (__atomic_load_n(&a.runs, __ATOMIC_SEQ_CST))
+    /* Shares memory until it execs: nothing is copied, and errors come back as they are. */
+    pid = clone(apart_main, stack + STACK, CLONE_VM | SIGCHLD | flags, &a);
+    r = pid < 0 ? -errno : 0;
+    closep(&a.pipe[1]);
+    while (r == 0 && !is_apart(&a) && !has_ended(pid)) {
+        wait_apart(&a);
+        if (!is_apart(&a))
             fine = command_unstop(pid, &stops) && fine;
     }
-    return fine ? pid : -EAGAIN;
+    closep(&a.pipe[0]);
+    return r < 0 ? r : fine ? pid : -EAGAIN;
 }
 
 int command_start(struct init *in, const struct command *c, pid_t *ret_pid, int *ret_errno, struct err *err) {

@@ -61,6 +61,7 @@ struct init {
     pid_t command;
     bool stopped;           /* the command */
     bool childless;         /* nothing runs inside: nothing to watch */
+    bool pids_reached;      /* since the last command ended there were as many processes as there may be */
     sigset_t old_mask;      /* for the commands */
     struct init_msg *early; /* signals that came before there was a command: it gets them first of all */
     size_t n_early;
@@ -90,6 +91,8 @@ struct command {
 };
 /* Returns 0 with *ret_pid; 1 if execve failed (*ret_errno); negative if it could not be prepared. Until the command execs we wait. */
 int command_start(struct init *in, const struct command *c, pid_t *ret_pid, int *ret_errno, struct err *err);
+/* For a command over a byte link: no signal of its reaches PID 1 (shield.c). */
+int shield_install(struct err *err);
 /* Runs f(arg) in a process with our memory and descriptors until it ends or execs; its pid or -errno. flags: more for clone(). -EAGAIN: it
  * was stopped again and again. */
 pid_t command_clone(int (*f)(void *), void *arg, int flags);
@@ -100,6 +103,8 @@ bool command_unstop(pid_t pid, unsigned *stops);
 /* environment.c: base with what r's changes; a malloc'ed array of pointers into both. -E2BIG, -ENOMEM. */
 int environment_merge(char *const *base, size_t n_base, char *const *changes, size_t n_changes, char ***ret);
 const char *environment_get(char *const *envp, const char *name); /* "" if it is not there */
+/* Not every port is captured: names the proxy in all the variables that programs look at, unless the user set one of them. */
+int environment_add_proxy(struct init_start *s, const char *url);
 
 /* jobs.c. fds are taken. */
 void jobs_exec(struct init *in, const struct init_msg *msg, char *body, size_t len, int *fds, size_t n_fds);
@@ -124,6 +129,10 @@ void resident_read(struct init *in); /* one message; sets outbox.broken when the
 void out_send(struct init *in, const struct init_msg *msg, int fd);
 void out_flush(struct init *in);
 
+/* init_folder.c: over a byte link, a socket to a process that has the folder open takes the place of *fd. */
+bool folder_is(int fd);
+int folder_serve(int *fd);
+
 /* open.c: INIT_MSG_OPEN. open_inside() returns 0 or -errno. */
 int open_inside(const char *path, size_t len, int how, int *ret_fd);
 void open_answer(struct init *in, const struct init_msg *ask, const char *path, size_t len);
@@ -133,6 +142,13 @@ int inside_connect(int port, int *ret_fd);
 void inside_answer(const struct init *in, const struct init_msg *ask);
 
 /* tree.c */
+size_t tree_tasks(void); /* processes and threads in our pid namespace */
+
+/* room.c */
+uint64_t room_watch_pids(const struct init *in); /* the number of processes that is watched here; 0: none is */
+void room_look(struct init *in);                 /* once per tick */
+/* What ran out, for the message about the end of a command: a set of enum init_exited. Forgets what room_look() saw. */
+int room_ran_out(struct init *in, int status);
 int tree_kill_descendants(void);             /* until none is left */
 void tree_signal_descendants(int sig);       /* those that there are */
 uint64_t tree_memory(bool only_descendants); /* bytes of anonymous memory, all together */

@@ -162,6 +162,7 @@ void jobs_changed(struct init *in, int id, int status) {
         msg.value = WSTOPSIG(status);
     } else {
         *j = in->jobs.v[--in->jobs.n];
+        msg.extra = room_ran_out(in, status);
     }
     out_send(in, &msg, -1);
 }

@@ -13,6 +13,7 @@
 #include "init/init.h"
 #include "jail/fence/caps.h"
 #include "jail/fence/landlock.h"
+#include "jail/fence/one_id.h"
 #include "jail/fence/seccomp.h"
 
 static_assert((int)INIT_ACCESS_READ == (int)LANDLOCK_READ, "protocol number");
@@ -92,5 +93,6 @@ int lockdown(const struct init_start *s, struct err *err) {
         return r;
     if (s->seccomp >= SECCOMP_VARIANTS)
         return err_set(err, -EBADMSG, "unknown system call filter");
-    return seccomp_install((enum seccomp_variant)s->seccomp, err);
+    r = seccomp_install((enum seccomp_variant)s->seccomp, err);
+    return r < 0 || !(s->flags & INIT_FLAG_ONE_ID) ? r : one_id_install(err);
 }

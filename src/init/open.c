@@ -11,6 +11,7 @@
 
 #include "base/str.h"
 #include "init/init.h"
+#include "link/far.h"
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "proto/execmsg.h"
@@ -128,8 +129,12 @@ static int open_apart(const struct init *in, const char *path, size_t len, int h
 void open_answer(struct init *in, const struct init_msg *ask, const char *path, size_t len) {
     struct init_msg msg = {.type = INIT_MSG_OPEN, .job = ask->job};
     bool outside = in->start.flags & INIT_FLAG_NO_PIDNS;
-    int fd = -1;
+    int fd = -1, r = outside ? open_apart(in, path, len, ask->value, &fd) : open_inside(path, len, ask->value, &fd);
 
-    msg.value = -(outside ? open_apart(in, path, len, ask->value, &fd) : open_inside(path, len, ask->value, &fd));
+    if (r == 0 && far_is_on() && folder_is(fd))
+        r = folder_serve(&fd);
+    if (r < 0)
+        closep(&fd);
+    msg.value = -r;
     out_send(in, &msg, fd);
 }

@@ -32,6 +32,17 @@ static int hand_over(struct init *in, int master, struct err *err) {
     return 0;
 }
 
+/* gVisor cannot open the other end by its master. The name is in the devpts that the engine made, where no other process makes any. */
+static int open_by_number(int master) {
+    unsigned number;
+    char path[32];
+
+    if (ioctl(master, TIOCGPTN, &number) < 0)
+        return -1;
+    snprintf(path, sizeof path, "/dev/pts/%u", number);
+    return open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
+}
+
 static int open_pty(int *ret_master, int *ret_slave, struct err *err) {
     CLEANUP(closep) int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
     int unlock = 0, slave;
@@ -41,6 +52,8 @@ static int open_pty(int *ret_master, int *ret_slave, struct err *err) {
     if (ioctl(master, TIOCSPTLCK, &unlock) < 0)
         return err_sys(err, -errno, "unlock the pseudo-terminal");
     slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (slave < 0 && errno == ENOTTY)
+        slave = open_by_number(master);
     if (slave < 0)
         return err_sys(err, -errno, "open the pseudo-terminal's other end (needs Linux 4.13)");
     *ret_slave = slave;

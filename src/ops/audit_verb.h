@@ -12,8 +12,7 @@ struct strv;
 int audit_verb(enum audit_type type, const char *run, const struct buf *members, struct err *err);
 /* The same for what a word says: "what", and "name" if it is not NULL. */
 int audit_verb_word(enum audit_type type, const char *run, const char *what, const char *name, struct err *err);
-/* The same with how many changes of a run it is about, and the first of their paths. how: of --only and the like; may be NULL.
- * */
+/* The same with how many changes of a run it is about, and the first of their paths. only: patterns; may be NULL. */
 int audit_verb_changes(enum audit_type type, const char *run, const char *what, const struct change_set *s,
                        const struct strv *only, struct err *err);
 /* "key":["a","b"], so many as fit. */

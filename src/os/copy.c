@@ -13,37 +13,41 @@
 enum { CHUNK = 1 << 20, BY_HAND = 64 * 1024 };
 
 /* By reading and writing: for file systems whose files cannot be copied in the kernel. */
-static ssize_t copy_by_hand(int from, int to) {
-    char buf[BY_HAND];
-    ssize_t n = fd_read_some(from, buf, sizeof buf);
-    int r;
+static ssize_t copy_by_hand(int from, int to, off_t at, size_t len) {
+    char part[BY_HAND];
+    ssize_t n = fd_pread_full(from, part, MIN_OF(len, sizeof part), at), done = 0;
 
-    if (n <= 0)
-        return n;
-    r = fd_write_all(to, buf, (size_t)n);
-    return r < 0 ? r : n;
+    while (done < n) {
+        ssize_t w = pwrite(to, part + done, (size_t)(n - done), at + done);
+
+        if (w < 0 && errno != EINTR)
+            return -errno;
+        done += MAX_OF(w, 0);
+    }
+    return n;
 }
 
 static bool is_no_way(int e) {
     return e == EXDEV || e == ENOSYS || e == EOPNOTSUPP || e == EINVAL || e == EPERM || e == ETXTBSY;
 }
 
-/* One piece at the current positions of both. *by_hand remembers that the kernel cannot do it. */
-static ssize_t copy_piece(int from, int to, bool *by_hand) {
-    ssize_t n;
+ssize_t copy_piece(int from, int to, off_t at, size_t len, bool *by_hand) {
+    ssize_t n = 0;
 
-    if (*by_hand)
-        return copy_by_hand(from, to);
-    do
-        n = copy_file_range(from, NULL, to, NULL, CHUNK, 0);
-    while (n < 0 && errno == EINTR);
-    if (n > 0)
-        return n;
-    /* 0 may also mean a file of /proc or FUSE whose size is not known: reading tells. */
-    if (n < 0 && !is_no_way(errno))
-        return -errno;
-    *by_hand = true;
-    return copy_by_hand(from, to);
+    while (!*by_hand) {
+        off_t in = at, out = at;
+
+        n = copy_file_range(from, &in, to, &out, len, 0);
+        if (n > 0)
+            return n;
+        if (n < 0 && errno == EINTR)
+            continue;
+        /* 0 may also mean a file of /proc or FUSE whose size is not known: reading tells. */
+        if (n < 0 && !is_no_way(errno))
+            return -errno;
+        *by_hand = true;
+    }
+    return copy_by_hand(from, to, at, len);
 }
 
 static int clone_whole(int from, int to, uint64_t max, uint64_t *ret) {
@@ -64,10 +68,8 @@ int copy_content(int from, int to, uint64_t max, uint64_t *ret_bytes) {
 
     if (r == 0 || r == -EFBIG)
         goto done;
-    if (lseek(from, 0, SEEK_SET) < 0)
-        return -errno;
     for (;;) {
-        ssize_t n = copy_piece(from, to, &by_hand);
+        ssize_t n = copy_piece(from, to, (off_t)total, CHUNK, &by_hand);
 
         if (n < 0)
             return (int)n;

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "os/clock.h"
 
 enum { FIRST_CAP = 16 };
@@ -17,17 +18,7 @@ void evloop_done(struct evloop *l) {
 }
 
 int evloop_add(struct evloop *l, struct evloop_source *s) {
-    if (l->n_sources == l->cap_sources) {
-        size_t cap = l->cap_sources ? 2 * l->cap_sources : FIRST_CAP;
-        struct evloop_source **grown = reallocarray(l->sources, cap, sizeof(void *));
-
-        if (!grown)
-            return -ENOMEM;
-        l->sources = grown;
-        l->cap_sources = cap;
-    }
-    l->sources[l->n_sources++] = s;
-    return 0;
+    return VEC_ADD(l->sources, l->n_sources, s);
 }
 
 int evloop_add_all(struct evloop *l, struct evloop_source *v, size_t n) {
@@ -36,16 +27,6 @@ int evloop_add_all(struct evloop *l, struct evloop_source *v, size_t n) {
     for (size_t i = 0; r == 0 && i < n; i++)
         r = evloop_add(l, &v[i]);
     return r;
-}
-
-void evloop_remove(struct evloop *l, const struct evloop_source *s) {
-    for (size_t i = 0; i < l->n_sources; i++)
-        if (l->sources[i] == s)
-            l->sources[i] = NULL;
-}
-
-void evloop_end(struct evloop *l) {
-    l->over = true;
 }
 
 /* -- before the wait ---------------------------------------------------------------------------------------------------- */
@@ -96,15 +77,6 @@ void evloop_wake_in(struct evloop *l, int timeout_ms) {
         evloop_wake_at(l, l->now_ms + (unsigned)timeout_ms);
 }
 
-static void drop_removed(struct evloop *l) {
-    size_t n = 0;
-
-    for (size_t i = 0; i < l->n_sources; i++)
-        if (l->sources[i])
-            l->sources[n++] = l->sources[i];
-    l->n_sources = n;
-}
-
 static void prepare_source(struct evloop *l, struct evloop_source *s) {
     size_t first = l->n_fds;
 
@@ -153,7 +125,7 @@ static bool concerns(const struct evloop *l, const struct evloop_source *s) {
 static int call_ready(struct evloop *l, size_t n) {
     for (size_t i = 0; i < n; i++) {
         const struct evloop_source *s = l->sources[i];
-        int r = s && concerns(l, s) ? s->ready(s->arg, l->fds + s->first, s->n) : 0;
+        int r = concerns(l, s) ? s->ready(s->arg, l->fds + s->first, s->n) : 0;
 
         if (r < 0)
             return r;
@@ -162,25 +134,13 @@ static int call_ready(struct evloop *l, size_t n) {
 }
 
 int evloop_turn(struct evloop *l) {
-    size_t n;
-    int timeout;
+    int timeout = prepare_all(l);
+    size_t n = l->n_sources;
 
-    drop_removed(l);
-    timeout = prepare_all(l);
-    n = l->n_sources;
     if (l->failed < 0)
         return l->failed;
     if (poll(l->fds, l->n_fds, timeout) < 0 && errno != EINTR)
         return -errno;
     l->now_ms = clock_ms();
     return call_ready(l, n);
-}
-
-int evloop_run(struct evloop *l) {
-    int r = 0;
-
-    while (r == 0 && !l->over)
-        r = evloop_turn(l);
-    l->over = false;
-    return r;
 }

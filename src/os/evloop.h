@@ -8,7 +8,8 @@
  *     struct evloop_source listener = {.fd = fd, .events = POLLIN, .ready = on_listener, .arg = server},
  *                          clients = {.prepare = want_clients, .ready = on_clients, .arg = server};
  *     evloop_add(&l, &listener); ...
- *     r = evloop_run(&l);
+ *     while (r == 0 && !over)
+ *         r = evloop_turn(&l);
  *     evloop_done(&l);
  */
 #pragma once
@@ -29,7 +30,7 @@ struct evloop_source {
     /* Also wakes it: a moment of clock_ms(), for every source; 0: none. It is not reset: set it to 0 or later when it has come. */
     uint64_t at_ms;
     /* After the wait, if one of its descriptors or its moment came. fds: what it wanted, in that order; valid until the turn ends.
-     * A negative result ends the turn, and evloop_run(), with it. */
+     * A negative result ends the turn. */
     int (*ready)(void *arg, const struct pollfd *fds, size_t n);
     bool each_turn; /* called after every wait, whatever came */
     void *arg;
@@ -40,25 +41,22 @@ struct evloop_source {
 };
 
 struct evloop {
-    struct evloop_source **sources; /* NULL: removed in this turn */
-    size_t n_sources, cap_sources;
+    struct evloop_source **sources;
+    size_t n_sources;
     struct pollfd *fds;
     size_t n_fds, cap_fds;
     struct evloop_source *preparing;
     uint64_t now_ms;
     int failed; /* -errno of this turn */
-    bool over;
 };
 #define EVLOOP_INIT \
     { .n_fds = 0 }
 
 void evloop_done(struct evloop *l); /* the sources, and their descriptors, are not touched */
 
-/* Neither is called from `prepare`. 0 or -ENOMEM; what is added by a `ready` counts from the next turn on. */
+/* Not from `prepare`. 0 or -ENOMEM; what is added by a `ready` counts from the next turn on. */
 int evloop_add(struct evloop *l, struct evloop_source *s);
 int evloop_add_all(struct evloop *l, struct evloop_source *v, size_t n);
-/* s is not used any more and may be freed, also by its own `ready`. */
-void evloop_remove(struct evloop *l, const struct evloop_source *s);
 
 /* -- in prepare --------------------------------------------------------------------------------------------------------- */
 
@@ -74,9 +72,4 @@ void evloop_wake_in(struct evloop *l, int timeout_ms);
 
 /* -- running ------------------------------------------------------------------------------------------------------------ */
 
-/* Turns until evloop_end() or a failure. 0 or -errno */
-int evloop_run(struct evloop *l);
-/* One turn, for a caller with something to do between them. 0 or -errno */
-int evloop_turn(struct evloop *l);
-/* Ends evloop_run(), or the next one, after this turn, in which the remaining sources are still called. */
-void evloop_end(struct evloop *l);
+int evloop_turn(struct evloop *l); /* 0 or -errno */

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -155,7 +156,7 @@ void fd_close_all(const int *fds, size_t n) {
 }
 
 int fd_close_from(unsigned first) {
-    if (syscall(SYS_close_range, first, ~0u, 0) == 0)
+    if (syscall(SYS_close_range, first, INT_MAX, 0) == 0) /* the highest there can be; gVisor takes no more */
         return 0;
     return errno == ENOSYS ? close_from_proc(first) : -errno;
 }

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "base/str.h"
 #include "os/dir.h"
 #include "os/fd.h"
@@ -52,6 +53,43 @@ int hidden_retire(int parent, int fd, const char *name, char ret_gone[static HID
         return r;
     flock(fd, LOCK_EX | LOCK_NB); /* keeps sweepers away; if one should be here, two remove it */
     return renameat(parent, name, parent, ret_gone) < 0 ? -errno : 0;
+}
+
+int hidden_publish(int parent, const char *hidden, const char *name) {
+    if (renameat(parent, hidden, parent, name) == 0)
+        return 0;
+    return errno == ENOTEMPTY || errno == ENOTDIR ? -EEXIST : -errno;
+}
+
+int hidden_open(int parent, const char *what, const char *name, struct err *err) {
+    CLEANUP(closep) int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return errno == ENOENT ? -ENOENT : err_sys(err, -errno, "open the folder of %s '%s'", what, name);
+    if (st.st_uid != geteuid())
+        return err_set(err, -EPERM, "%s '%s' belongs to user %u, not to you", what, name, (unsigned)st.st_uid);
+    return TAKE_FD(fd);
+}
+
+bool hidden_is_in_place(int parent, const char *name, int fd) {
+    struct stat at, ours;
+
+    return fstatat(parent, name, &at, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &ours) == 0 && at.st_dev == ours.st_dev &&
+           at.st_ino == ours.st_ino;
+}
+
+int hidden_remove(int parent, int fd, const char *what, const char *name, struct err *err) {
+    char gone[HIDDEN_NAME_SIZE];
+    int r;
+
+    if (!hidden_is_in_place(parent, name, fd))
+        return err_set(err, -ENOENT, "%s '%s' is gone", what, name);
+    r = hidden_retire(parent, fd, name, gone);
+    if (r < 0)
+        return err_sys(err, r, "remove %s '%s'", what, name);
+    r = remove_tree(parent, gone);
+    return r < 0 && r != -ENOENT ? err_sys(err, r, "remove %s '%s': something is left in '%s'", what, name, gone) : 0;
 }
 
 /* -- what crashes left -------------------------------------------------------------------------------------------------- */

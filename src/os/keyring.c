@@ -31,21 +31,19 @@ static int drop(long key) {
     return syscall(SYS_keyctl, KEYCTL_UNLINK, key, KEY_SPEC_USER_KEYRING, 0, 0) < 0 ? -errno : 0;
 }
 
+/* It is where others find it only once its time is set: a process that is killed on the way leaves no key that stays for ever. */
 int keyring_put(const char *id, const struct secret *key, unsigned seconds) {
     char description[DESCRIPTION_MAX];
     long serial;
-    int r;
 
     snprintf(description, sizeof description, "bawn:%s", id);
-    serial = syscall(SYS_add_key, "user", description, key->p, key->len, KEY_SPEC_USER_KEYRING);
+    serial = syscall(SYS_add_key, "user", description, key->p, key->len, KEY_SPEC_PROCESS_KEYRING);
     if (serial < 0)
         return -errno;
     if (syscall(SYS_keyctl, KEYCTL_SETPERM, serial, PERMISSIONS, 0, 0) < 0 ||
-        syscall(SYS_keyctl, KEYCTL_SET_TIMEOUT, serial, seconds, 0, 0) < 0) {
-        r = -errno;
-        drop(serial); /* better none than one that stays for ever */
-        return r;
-    }
+        syscall(SYS_keyctl, KEYCTL_SET_TIMEOUT, serial, seconds, 0, 0) < 0 ||
+        syscall(SYS_keyctl, KEYCTL_LINK, serial, KEY_SPEC_USER_KEYRING, 0, 0) < 0)
+        return -errno;
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -149,13 +150,30 @@ bool process_is_dead(pid_t pid, uint64_t start) {
     return state == 'Z' || state == 'X' || (start && now != start);
 }
 
-int process_wait(pid_t pid) {
+int process_wait_cpu(pid_t pid, uint64_t *ret_us) {
+    struct rusage used;
     int status;
 
-    while (waitpid(pid, &status, 0) < 0)
+    while (wait4(pid, &status, 0, &used) < 0)
         if (errno != EINTR)
             return -errno;
+    *ret_us = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 +
+              (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
     return status;
+}
+
+int process_wait(pid_t pid) {
+    uint64_t us;
+
+    return process_wait_cpu(pid, &us);
+}
+
+int process_clone_run(int (*child)(void *), void *arg, unsigned long flags) {
+    pid_t pid = process_clone(child, arg, flags | CLONE_VM | CLONE_VFORK | CLONE_FILES, NULL);
+
+    if (pid >= 0)
+        (void)process_wait(pid);
+    return MIN_OF(pid, 0);
 }
 
 int process_end(pid_t pid) {

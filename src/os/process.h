@@ -20,6 +20,9 @@ pid_t process_clone(int (*child)(void *), void *arg, unsigned long flags, int *r
  */
 pid_t process_clone_into(int (*child)(void *), void *arg, unsigned long flags, int cgroup_fd, int *ret_pidfd);
 
+/* Runs child(arg) to its end in a process that shares our memory and descriptors; `flags` name its own namespaces. 0 or -errno. */
+int process_clone_run(int (*child)(void *), void *arg, unsigned long flags);
+
 /* Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat), 0 if there is no such process. */
 uint64_t process_start_time(pid_t pid);
 
@@ -35,6 +38,8 @@ int process_end(pid_t pid);
 
 /* Waits for a child of ours; returns its wait status, -errno if it is no child. */
 int process_wait(pid_t pid);
+/* The same, with the CPU time of it and of all below it that were waited for. Nothing is written on failure. */
+int process_wait_cpu(pid_t pid, uint64_t *ret_us);
 
 /* What a shell would have as $?: the exit status, or PROCESS_SIGNALLED + the signal that ended it. */
 enum { PROCESS_SIGNALLED = 128 };

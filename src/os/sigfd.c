@@ -32,6 +32,13 @@ bool sigfd_next(int fd, struct signalfd_siginfo *ret) {
     return fd_read_some(fd, ret, sizeof *ret) == (ssize_t)sizeof *ret;
 }
 
+bool sigfd_end_waits(void) {
+    sigset_t waiting;
+
+    return sigpending(&waiting) == 0 && (sigismember(&waiting, SIGINT) == 1 || sigismember(&waiting, SIGTERM) == 1 ||
+                                         sigismember(&waiting, SIGHUP) == 1 || sigismember(&waiting, SIGQUIT) == 1);
+}
+
 void signal_default(int sig) {
     const struct {
         void (*handler)(int);

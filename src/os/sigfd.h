@@ -13,6 +13,9 @@ int sigfd_open(const int *signals, size_t n, sigset_t *ret_old);
 /* The next one that came; false: no more. */
 bool sigfd_next(int fd, struct signalfd_siginfo *ret);
 
+/* A signal that asks us to end (SIGINT, SIGTERM, SIGHUP, SIGQUIT) came and is blocked. It is not taken. */
+bool sigfd_end_waits(void);
+
 /* What a signal does is its default again, also for those that the C library reserves and refuses to touch (32 and 33): our starter may
  * ignore them, and a program could not undo that by the library's functions. */
 void signal_default(int sig);

@@ -12,11 +12,12 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/sigfd.h"
 
-enum { PART = 16 * 1024 };
+enum { PART = 16 * 1024, LIMIT_TICK_MS = 200 };
 
 /* Shared with the child. */
 struct spawn_birth {
@@ -161,12 +162,15 @@ int spawn_run(const struct spawn *s) {
 }
 
 /* Both to their ends. */
-static int read_both(const int ends[2], struct buf *out, struct buf *said) {
+static int read_both(const struct spawn *s, const int ends[2], struct buf *out, struct buf *said) {
+    uint64_t until = s->limit_ms ? clock_ms() + (uint64_t)s->limit_ms : 0;
     struct pollfd p[] = {{.fd = ends[0], .events = POLLIN}, {.fd = ends[1], .events = POLLIN}};
     char part[PART];
 
     while (p[0].fd >= 0 || p[1].fd >= 0) {
-        if (poll(p, ARRAY_LEN(p), -1) < 0) {
+        if (until && (clock_ms() >= until || (s->heeds_end && sigfd_end_waits())))
+            return clock_ms() >= until ? -ETIMEDOUT : -EINTR;
+        if (poll(p, ARRAY_LEN(p), until ? LIMIT_TICK_MS : -1) < 0) {
             if (errno != EINTR)
                 return -errno;
             continue; /* what it said the last time does not hold any more, and a read could wait */
@@ -215,7 +219,7 @@ int spawn_collect(const struct spawn *s, struct buf *out, struct buf *said) {
     int r = start_with_pipes(s, out != NULL, said != NULL, ends, &pid);
 
     if (r == 0) {
-        r = read_both(ends, out, said);
+        r = read_both(s, ends, out, said);
         status = r < 0 ? process_end(pid) : process_wait(pid);
         r = r < 0 ? r : status;
     }

@@ -39,6 +39,8 @@ struct spawn {
     bool outlives;        /* does not die with us */
     bool own_memory;      /* `before` changes ids: a process of another user must not share our memory, however briefly */
     bool same_signals;    /* what we ignore and block it ignores and blocks, too */
+    int limit_ms;         /* of spawn_collect(): it is ended then (-ETIMEDOUT); 0: never */
+    bool heeds_end;       /* with a limit: also once a signal that asks us to end came and is blocked (-EINTR) */
     const sigset_t *mask; /* blocked from its beginning; NULL: nothing */
     /* Called in the child before all but the group, for what is special: limits, ids, cgroups, mounts. Only system calls, and raw ones
      * for ids (those of the C library concern all threads of a memory). 0 or -errno, which spawn_start() returns. */

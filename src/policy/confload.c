@@ -8,22 +8,11 @@
 #include <unistd.h>
 
 #include "base/err.h"
-
-static int read_whole(int fd, char *bytes, size_t size, struct err *err) {
-    size_t len = 0;
-
-    while (len < size) {
-        ssize_t n = pread(fd, bytes + len, size - len, (off_t)len);
-
-        if (n <= 0)
-            return err_sys(err, n < 0 ? -errno : -EBADMSG, "read the configuration");
-        len += (size_t)n;
-    }
-    return 0;
-}
+#include "os/fd.h"
 
 int confload_read(int memfd, struct gate_config *ret, struct err *err) {
     off_t size = lseek(memfd, 0, SEEK_END); /* fstat(3) is a call with a path in it, which the jails have not */
+    ssize_t n;
     char *bytes;
     int r;
 
@@ -32,7 +21,8 @@ int confload_read(int memfd, struct gate_config *ret, struct err *err) {
     bytes = malloc((size_t)size + 1);
     if (!bytes)
         return err_oom(err);
-    r = read_whole(memfd, bytes, (size_t)size, err);
+    n = fd_pread_full(memfd, bytes, (size_t)size, 0);
+    r = n == size ? 0 : err_sys(err, n < 0 ? (int)n : -EBADMSG, "read the configuration");
     if (r == 0 && gate_config_decode(bytes, (size_t)size, ret) < 0)
         r = err_set(err, -EBADMSG, "the configuration cannot be understood");
     explicit_bzero(bytes, (size_t)size); /* a proxy's password may be in it */

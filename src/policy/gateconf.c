@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "proto/cursor.h"
 
 static_assert((int)GATE_ACTIONS == RULE_ACTIONS && (int)GATE_CODES == POLICY_CODES, "gatemsg.h knows how many there are");
 
@@ -74,35 +75,10 @@ int gate_config_encode(const struct gate_config *c, struct buf *out) {
     return r < 0 ? r : buf_ok(out) && out->len <= GATE_CONFIG_MAX ? 0 : -E2BIG;
 }
 
-/* What is left to decode. */
-struct gateconf_cursor {
-    const char *p;
-    size_t left;
-};
+static int take_text(struct cursor *c, char **ret) {
+    const char *s = cursor_string(c);
 
-static int take_bytes(struct gateconf_cursor *c, void *to, size_t len) {
-    if (c->left < len)
-        return -EBADMSG;
-    if (len)
-        memcpy(to, c->p, len);
-    c->p += len;
-    c->left -= len;
-    return 0;
-}
-
-static int take_text(struct gateconf_cursor *c, char **ret) {
-    size_t len = strnlen(c->p, c->left);
-    char *copy;
-
-    if (len == c->left || len > GATE_TEXT_MAX)
-        return -EBADMSG;
-    copy = strdup(c->p);
-    if (!copy)
-        return -ENOMEM;
-    c->p += len + 1;
-    c->left -= len + 1;
-    *ret = copy;
-    return 0;
+    return s && strlen(s) <= GATE_TEXT_MAX ? str_set(ret, s) : -EBADMSG;
 }
 
 /* Two layers of one kind: the second would take the place of the first, and rules would be lost. */
@@ -113,14 +89,14 @@ static bool has_layer(const struct gate_config *c, uint32_t kind) {
     return false;
 }
 
-static int take_layers(struct gateconf_cursor *c, size_t n, struct gate_config *g) {
+static int take_layers(struct cursor *c, size_t n, struct gate_config *g) {
     struct layer_head h;
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < n; i++) {
         struct gate_layer *l = &g->layers[i];
 
-        r = take_bytes(c, &h, sizeof h);
+        r = cursor_take(c, &h, sizeof h);
         if (r == 0 && (h.kind >= LAYERS || h.narrow_only > 1 || has_layer(g, h.kind)))
             r = -EBADMSG;
         if (r < 0)
@@ -133,8 +109,8 @@ static int take_layers(struct gateconf_cursor *c, size_t n, struct gate_config *
     return r;
 }
 
-static int take_publish(struct gateconf_cursor *c, size_t n, struct gate_config *g) {
-    int r = take_bytes(c, g->publish, n * sizeof g->publish[0]);
+static int take_publish(struct cursor *c, size_t n, struct gate_config *g) {
+    int r = cursor_take(c, g->publish, n * sizeof g->publish[0]);
 
     for (size_t i = 0; r == 0 && i < n; i++)
         if (g->publish[i].inside == 0)
@@ -143,17 +119,13 @@ static int take_publish(struct gateconf_cursor *c, size_t n, struct gate_config 
     return r;
 }
 
-static int take_grants(struct gateconf_cursor *c, size_t len, struct gate_config *g) {
-    int r = len > c->left ? -EBADMSG : grants_decode(c->p, len, &g->grants, &g->n_grants);
+static int take_grants(struct cursor *c, size_t len, struct gate_config *g) {
+    const char *bytes = cursor_skip(c, len);
 
-    if (r < 0)
-        return r;
-    c->p += len;
-    c->left -= len;
-    return 0;
+    return bytes ? grants_decode(bytes, len, &g->grants, &g->n_grants) : -EBADMSG;
 }
 
-static int take_texts(struct gateconf_cursor *c, struct gate_config *g) {
+static int take_texts(struct cursor *c, struct gate_config *g) {
     char **const texts[] = {&g->resolv_conf, &g->hosts,    &g->http_proxy, &g->https_proxy,
                             &g->no_proxy,    &g->ssh_keys, &g->known_hosts};
     int r = 0;
@@ -165,9 +137,9 @@ static int take_texts(struct gateconf_cursor *c, struct gate_config *g) {
 
 int gate_config_decode(const char *bytes, size_t len, struct gate_config *ret) {
     CLEANUP(gate_config_done) struct gate_config g = {0};
-    struct gateconf_cursor c = {bytes, len};
+    struct cursor c = {bytes, len};
     struct gateconf_head h;
-    int r = len > GATE_CONFIG_MAX ? -EBADMSG : take_bytes(&c, &h, sizeof h);
+    int r = len > GATE_CONFIG_MAX ? -EBADMSG : cursor_take(&c, &h, sizeof h);
 
     if (r < 0)
         return r;
@@ -209,8 +181,6 @@ void gate_config_done(struct gate_config *c) {
     free(c->no_proxy);
     free(c->ssh_keys);
     free(c->known_hosts);
-    for (size_t i = 0; i < c->n_grants; i++)
-        grant_done(&c->grants[i]);
-    free(c->grants);
+    grants_free(c->grants, c->n_grants);
     *c = (struct gate_config){0};
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "proto/cursor.h"
 #include "proto/plain.h"
 
 enum { ERRNO_MAX = 4095 };
@@ -29,26 +30,32 @@ long broker_parts_write(const struct broker_part *parts, size_t n, uint8_t *out,
 
 int broker_parts_read(const uint8_t *data, size_t len, struct broker_part *ret, size_t n) {
     struct broker_part parts[BROKER_PARTS_MAX];
-    size_t at = 0;
+    struct cursor c = {(const char *)data, len};
 
     if (n > BROKER_PARTS_MAX || len > BROKER_DATA_MAX)
         return -EBADMSG;
     for (size_t i = 0; i < n; i++) {
         uint32_t one;
 
-        if (len - at < sizeof one)
+        if (cursor_take(&c, &one, sizeof one) < 0)
             return -EBADMSG;
-        memcpy(&one, data + at, sizeof one);
-        at += sizeof one;
-        if (one > len - at)
+        parts[i] = (struct broker_part){cursor_skip(&c, one), one};
+        if (!parts[i].p)
             return -EBADMSG;
-        parts[i] = (struct broker_part){(const char *)data + at, one};
-        at += one;
     }
-    if (at != len)
+    if (c.left)
         return -EBADMSG;
     memcpy(ret, parts, n * sizeof parts[0]);
     return 0;
+}
+
+int vault_status(int r) {
+    static const int known[] = {-EKEYEXPIRED, -ETIMEDOUT, -E2BIG};
+
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (r == known[i])
+            return r;
+    return -ENOKEY;
 }
 
 /* An ssh key has no grant. */

@@ -64,6 +64,10 @@ struct broker_answer {
 
 enum { BROKER_MESSAGE_MAX = sizeof(struct broker_request) + BROKER_DATA_MAX };
 
+/* The few failures of a store that the gate tells apart. What fails in another way is a store without value (-ENOKEY): -EACCES would read
+ * as if policy had said it. */
+int vault_status(int r);
+
 /* broker_parts: each part as 4 bytes length (host order) and the bytes. */
 enum { BROKER_PARTS_MAX = 4 };
 struct broker_part {

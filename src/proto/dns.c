@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "proto/cursor.h"
+
 enum {
     FLAG_QR = 0x8000,
     FLAG_OPCODE = 0x7800,
@@ -16,22 +18,6 @@ enum {
 
 static uint16_t get16(const uint8_t *p) {
     return (uint16_t)(p[0] << 8 | p[1]);
-}
-
-/* What is left to read. */
-struct dns_cursor {
-    const uint8_t *p;
-    size_t left;
-};
-
-static const uint8_t *take_dns_bytes(struct dns_cursor *c, size_t n) {
-    const uint8_t *p = c->p;
-
-    if (c->left < n)
-        return NULL;
-    c->p += n;
-    c->left -= n;
-    return p;
 }
 
 static bool is_odd(uint8_t c) {
@@ -53,62 +39,63 @@ static bool add_label(struct dns_query *q, const uint8_t *label, size_t len) {
 }
 
 /* A length byte above 63 is a compression pointer or an obsolete kind of label. */
-static bool take_name(struct dns_cursor *c, struct dns_query *q) {
+static bool take_name(struct cursor *c, struct dns_query *q) {
     for (;;) {
-        const uint8_t *len = take_dns_bytes(c, 1), *label;
+        const uint8_t *len = cursor_skip(c, 1), *label;
 
         if (!len || *len > DNS_LABEL_MAX)
             return false;
         if (*len == 0)
             return true;
-        label = take_dns_bytes(c, *len);
+        label = cursor_skip(c, *len);
         if (!label || !add_label(q, label, *len))
             return false;
     }
 }
 
-static bool take_question(struct dns_cursor *c, struct dns_query *q) {
-    const uint8_t *start = c->p, *fixed;
+static bool take_question(struct cursor *c, struct dns_query *q) {
+    const char *start = c->p;
+    const uint8_t *fixed;
 
     if (!take_name(c, q))
         return false;
-    fixed = take_dns_bytes(c, 4);
+    fixed = cursor_skip(c, 4);
     if (!fixed)
         return false;
     q->type = get16(fixed);
     q->class = get16(fixed + 2);
-    q->question = start;
+    q->question = (const uint8_t *)start;
     q->question_len = (size_t)(c->p - start);
     return true;
 }
 
 /* What the options say does not matter here (cookies, padding, client subnet), but they must be whole. */
-static bool options_ok(struct dns_cursor c) {
+static bool options_ok(struct cursor c) {
     while (c.left) {
-        const uint8_t *head = take_dns_bytes(&c, 4);
+        const uint8_t *head = cursor_skip(&c, 4);
 
-        if (!head || !take_dns_bytes(&c, get16(head + 2)))
+        if (!head || !cursor_skip(&c, get16(head + 2)))
             return false;
     }
     return true;
 }
 
-static int take_opt(struct dns_cursor *c, struct dns_query *q) {
-    const uint8_t *opt = take_dns_bytes(c, OPT_FIXED), *data;
+static int take_opt(struct cursor *c, struct dns_query *q) {
+    const uint8_t *opt = cursor_skip(c, OPT_FIXED), *data;
     uint16_t len;
 
     if (!opt || opt[0] != 0 || get16(opt + 1) != DNS_TYPE_OPT)
         return DNS_FORMERR;
     len = get16(opt + 9);
-    data = take_dns_bytes(c, len);
-    if (!data || !options_ok((struct dns_cursor){data, len}))
+    data = cursor_skip(c, len);
+    if (!data || !options_ok((struct cursor){(const char *)data, len}))
         return DNS_FORMERR;
     q->edns = true;
     q->payload = MAX_OF(get16(opt + 3), DNS_PLAIN_MAX);
     return opt[6] == 0 ? DNS_NOERROR : DNS_BADVERS;
 }
 
-static int read_sections(struct dns_cursor *c, const uint8_t *header, struct dns_query *q) {
+static int read_sections(struct cursor *c, const uint8_t *header, struct dns_query *q) {
     unsigned additional = get16(header + 10);
     int r = DNS_NOERROR;
 
@@ -123,8 +110,8 @@ static int read_sections(struct dns_cursor *c, const uint8_t *header, struct dns
 
 int dns_query_parse(const uint8_t *data, size_t len, struct dns_query *ret) {
     struct dns_query q = {.payload = DNS_PLAIN_MAX};
-    struct dns_cursor c = {data, len};
-    const uint8_t *header = take_dns_bytes(&c, DNS_HEADER_SIZE);
+    struct cursor c = {(const char *)data, len};
+    const uint8_t *header = cursor_skip(&c, DNS_HEADER_SIZE);
     uint16_t flags;
     int r;
 

@@ -34,12 +34,14 @@ enum exec_msg_type {
 };
 
 enum exec_end {
-    EXEC_END_NOEXEC = 1,  /* execve failed: value is its errno */
-    EXEC_END_TIMEOUT = 2, /* its time was over */
-    EXEC_END_STOP = 4,    /* the sandbox was stopped, or its PID 1 killed */
-    EXEC_END_MEMORY = 8,  /* the limit on memory killed it */
-    EXEC_END_DISK = 16,   /* the limit on disk space ended the sandbox */
-    EXEC_END_LANDED = 32  /* a file that was open for writing inside was put into a protected place on the host */
+    EXEC_END_NOEXEC = 1,   /* execve failed: value is its errno */
+    EXEC_END_TIMEOUT = 2,  /* its time was over */
+    EXEC_END_STOP = 4,     /* the sandbox was stopped, or its PID 1 killed */
+    EXEC_END_MEMORY = 8,   /* the limit on memory killed it */
+    EXEC_END_DISK = 16,    /* the limit on disk space ended the sandbox */
+    EXEC_END_LANDED = 32,  /* a file that was open for writing inside was put into a protected place on the host */
+    EXEC_END_PRIVATE = 64, /* it failed, and /tmp is full; or /tmp, on disk, has reached its size, which ended the sandbox */
+    EXEC_END_PIDS = 128    /* no more processes could be started */
 };
 
 /* No symbolic link is followed, in no part of the path. */

@@ -46,6 +46,7 @@ enum gate_msg_type {
     GATE_MSG_WANT_BROKER, /* a leaf certificate, a credential or an ssh key is needed */
     GATE_MSG_WANT_INSIDE, /* id, port: connect to 127.0.0.1:port inside the sandbox (--publish) */
     GATE_MSG_OPEN, /* a URL that the sandbox wants opened in a browser, in pieces: `path` has the next one, value 1: it is the last */
+    GATE_MSG_REQUEST, /* id: an agent asks for more; method: kind, path: value, pattern: its reason. ANSWER has what the human said in pattern */
     GATE_MSG_TYPES
 };
 

@@ -17,8 +17,8 @@ enum { GUARD_PATH_MAX = 4096 };
 enum guard_msg_type {
     GUARD_MSG_TOUCH = 1, /* to the supervisor: `path` is about to change for the first time; a descriptor comes with it if it is a
                             regular file. Answered by GUARD_MSG_GO if wait is set */
-    GUARD_MSG_REFUSED,   /* to the supervisor: an operation was refused; why: enum guard_why */
-    GUARD_MSG_GO,        /* to the guard: go on; value 0, or a negative errno for the caller */
+    GUARD_MSG_REFUSED, /* to the supervisor: an operation was refused; why: enum guard_why. Behind the path there may be a NUL and what exactly is refused */
+    GUARD_MSG_GO,      /* to the guard: go on; value 0, or a negative errno for the caller */
     GUARD_MSG_SHARE, /* to the supervisor, before the first change: a descriptor of the memory that both share (struct guard_share). Answered by
                             GUARD_MSG_GO once what the supervisor knows is in it */
     GUARD_MSG_OPEN, /* to the supervisor: does a program of the host have `path`, with dev and ino, open for writing? Answered by
@@ -29,7 +29,7 @@ enum guard_msg_type {
     GUARD_MSG_MADE /* to the supervisor: it did, and a descriptor of it comes with the message; or it failed, and none does */
 };
 
-enum guard_why { GUARD_WHY_PROTECTED = 1, GUARD_WHY_HIDDEN, GUARD_WHY_BARE_REPO, GUARD_WHY_SAVE, GUARD_WHY_BUSY };
+enum guard_why { GUARD_WHY_PROTECTED = 1, GUARD_WHY_HIDDEN, GUARD_WHY_BARE_REPO, GUARD_WHY_SAVE, GUARD_WHY_BUSY, GUARD_WHY_GIT };
 
 struct guard_msg {
     uint32_t type;

@@ -97,12 +97,9 @@ static int take_texts(struct cursor *c, size_t n, struct init_text **ret) {
 
         texts[i].dir = cursor_string(c);
         texts[i].origin = texts[i].dir ? cursor_string(c) : NULL;
-        if (!texts[i].origin || cursor_take(c, &len, sizeof len) < 0 || len > c->left)
+        if (!texts[i].origin || cursor_take(c, &len, sizeof len) < 0 || !(texts[i].data = cursor_skip(c, len)))
             return -EBADMSG;
-        texts[i].data = c->p;
         texts[i].len = len;
-        c->p += len;
-        c->left -= len;
     }
     return texts ? 0 : -ENOMEM;
 }

@@ -16,16 +16,17 @@ struct buf;
 enum { INIT_PROTOCOL = 3, INIT_START_MAX = 8 * 1024 * 1024, INIT_STRINGS_MAX = 200000, INIT_TEXTS_MAX = 8192 };
 
 enum init_msg_type {
-    INIT_MSG_SIGNAL = 1, /* to init: value = signal, extra = 1: to the command's process group, 0: to the command */
-    INIT_MSG_GO,         /* to init: the terminal is set up, start the command */
-    INIT_MSG_PTY,        /* from init, with the master's descriptor */
-    INIT_MSG_STARTED,    /* from init: value = pid inside; with the pty's master if the request has EXEC_TTY */
-    INIT_MSG_STOPPED,    /* from init: value = the signal that stopped the command */
-    INIT_MSG_EXITED,     /* from init: value = wait status; extra: 1 if execve failed, value = errno */
-    INIT_MSG_FAILED,     /* from init: value = errno, text = what failed; nothing was started */
-    INIT_MSG_LIMIT,      /* from init: the watchdog stopped everything; value = enum init_limit */
-    INIT_MSG_NETWORK,    /* before init: value = set of the places of the listeners that come with it; extra 1: more follow */
-    INIT_MSG_INSIDE,     /* to init: value = port, extra = id; from init: extra = id, with a socket, or value = errno */
+    INIT_MSG_SIGNAL =
+        1,        /* to init: value = signal, extra = 1: to the command's process group, 0: to the command, INIT_SIGNAL_FRONT */
+    INIT_MSG_GO,  /* to init: the terminal is set up, start the command */
+    INIT_MSG_PTY, /* from init, with the master's descriptor */
+    INIT_MSG_STARTED, /* from init: value = pid inside; with the pty's master if the request has EXEC_TTY */
+    INIT_MSG_STOPPED, /* from init: value = the signal that stopped the command */
+    INIT_MSG_EXITED,  /* from init: value = wait status; extra: enum init_exited */
+    INIT_MSG_FAILED,  /* from init: value = errno, text = what failed; nothing was started */
+    INIT_MSG_LIMIT,   /* from init: the watchdog stopped everything; value = enum init_limit */
+    INIT_MSG_NETWORK, /* before init: value = set of the places of the listeners that come with it; extra 1: more follow */
+    INIT_MSG_INSIDE,  /* to init: value = port, extra = id; from init: extra = id, with a socket, or value = errno */
     /* Only with INIT_FLAG_RESIDENT; `job` is a number of the supervisor's, > 0, in every message about one. STARTED with job 0 says that
      * the sandbox is ready: everything is locked down, and commands can be executed. */
     INIT_MSG_EXEC, /* to init: an encoded struct exec_request (execreq.h) behind the message, or, extra 1, in a memfd that is the first
@@ -35,6 +36,15 @@ enum init_msg_type {
 };
 
 enum init_limit { INIT_LIMIT_MEMORY = 1 };
+
+enum init_exited {                         /* a set */
+                   INIT_EXITED_NOEXEC = 1, /* execve failed, value = errno; alone */
+                   INIT_EXITED_FULL = 2,   /* home and /tmp, which are one tmpfs, are full */
+                   INIT_EXITED_PIDS = 4    /* as many processes ran as RLIMIT_NPROC lets be; a cgroup counts itself */
+};
+
+/* To the process group in front of its terminal, as a key does it: the far end of a byte link, where the kernel does not. */
+enum { INIT_SIGNAL_FRONT = 2 };
 
 struct init_msg {
     uint32_t type;
@@ -52,7 +62,8 @@ enum init_flag {
     INIT_FLAG_NO_PIDNS = 16, /* not PID 1: adopt orphans, end every descendant at the end */
     INIT_FLAG_GUARD = 32,    /* descriptor 5 is the guard's socket: whatever changes a file goes through the guard (guardmsg.h) */
     INIT_FLAG_RESIDENT =
-        64 /* no command of its own (argc 0): executes what INIT_MSG_EXEC asks for until the supervisor is gone */
+        64,                /* no command of its own (argc 0): executes what INIT_MSG_EXEC asks for until the supervisor is gone */
+    INIT_FLAG_ONE_ID = 128 /* calls that change owners and ids do nothing, and say that they did (jail/fence/one_id.h) */
 };
 enum { INIT_FLAGS_TTY = INIT_FLAG_TTY | INIT_FLAG_TTY_STDIN | INIT_FLAG_TTY_STDOUT | INIT_FLAG_TTY_STDERR };
 

@@ -66,26 +66,13 @@ static void count_message(struct tls_retry *t, const uint8_t *data, size_t len) 
     t->n_message += len;
 }
 
-static enum tls_retry_result read_hello(const struct tls_retry *t, struct tls_hello *ret) {
-    return tls_hello_parse(t->hello, t->n_hello, ret) == TLS_HELLO_OK ? TLS_RETRY_HELLO : TLS_RETRY_BAD;
-}
-
-static bool is_whole(const struct tls_retry *t) {
-    return t->n_message >= MESSAGE_HEAD && t->n_message >= MESSAGE_HEAD + t->want && t->client.left == 0;
-}
-
 /* Before the server's answer a client says nothing in the open but its first hello; what is encrypted (early data) may pass. */
 static bool may_pass(const struct tls_retry *t, const struct tls_retry_record *r) {
-    switch (r->head[0]) {
-    case CHANGE_CIPHER_SPEC:
-    case ALERT:
-    case APPLICATION:
+    uint8_t type = r->head[0];
+
+    if (type == CHANGE_CIPHER_SPEC || type == ALERT || type == APPLICATION)
         return !t->n_message; /* not amid the second hello */
-    case HANDSHAKE:
-        return t->retry;
-    default:
-        return false;
-    }
+    return type == HANDSHAKE && t->retry;
 }
 
 /* One record, or the part of it that is there. */
@@ -109,7 +96,9 @@ static enum tls_retry_result take_client(struct tls_retry *t, const uint8_t **da
     }
     *data += n;
     *len -= n;
-    return is_whole(t) ? read_hello(t, ret) : TLS_RETRY_MORE;
+    if (t->n_message < MESSAGE_HEAD || t->n_message < MESSAGE_HEAD + t->want || r->left)
+        return TLS_RETRY_MORE;
+    return tls_hello_parse(t->hello, t->n_hello, ret) == TLS_HELLO_OK ? TLS_RETRY_HELLO : TLS_RETRY_BAD;
 }
 
 enum tls_retry_result tls_retry_client(struct tls_retry *t, const uint8_t *data, size_t len, struct tls_hello *ret) {

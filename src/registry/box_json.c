@@ -12,6 +12,8 @@ const char *const box_phase_names[BOX_PHASES] = {
     [BOX_STOPPED] = "stopped",   [BOX_FAILED] = "failed",
 };
 
+const char *const box_kind_names[BOX_KINDS] = {[BOX_KIND_PERSISTENT] = "persistent", [BOX_KIND_RUN] = "run"};
+
 void box_info_done(struct box_info *i) {
     free(i->id);
     free(i->workspace);
@@ -22,6 +24,7 @@ void box_info_done(struct box_info *i) {
 
 void box_state_done(struct box_state *s) {
     strv_done(&s->cgroups);
+    free(s->tmp);
     *s = (struct box_state){.phase = BOX_STOPPED};
 }
 
@@ -64,6 +67,7 @@ static const struct json_field state_fields[] = {
     JSON_U64("pids", struct box_state, pids),
     JSON_U64("cpus_milli", struct box_state, cpus_milli),
     JSON_STRINGS("cgroups", struct box_state, cgroups, JSON_ENCODED | JSON_ABSOLUTE, BOX_CGROUPS_MAX),
+    JSON_STRING_OF("tmp", struct box_state, tmp, JSON_ENCODED | JSON_ABSOLUTE | JSON_OPTIONAL),
 };
 
 static const struct json_table info_table = {info_fields, ARRAY_LEN(info_fields)},

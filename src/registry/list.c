@@ -22,17 +22,14 @@ enum { SHOWN_MAX = 60, HASH_DIGITS = 6, STEM_MAX = BOX_NAME_MAX - 1 - HASH_DIGIT
 static const char alphanumeric[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 static const char inner[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
 
-/* As in the name of a branch, which a sandbox in worktree mode has (git-check-ref-format(1)). */
-static bool dots_are_fine(const char *name) {
-    return !strstr(name, "..") && !str_ends(name, ".") && !str_ends(name, ".lock");
-}
-
 int box_check_name(const char *name, struct err *err) {
     CLEANUP(buf_done) struct buf shown = BUF_INIT(8 * SHOWN_MAX);
     size_t len = strlen(name);
     char cut[SHOWN_MAX + 1];
 
-    if (len > 0 && len <= BOX_NAME_MAX && strspn(name, inner) == len && strchr(alphanumeric, name[0]) && dots_are_fine(name))
+    /* The dots: as in the name of a branch, which a sandbox in worktree mode has (git-check-ref-format(1)). */
+    if (len > 0 && len <= BOX_NAME_MAX && strspn(name, inner) == len && strchr(alphanumeric, name[0]) && !strstr(name, "..") &&
+        !str_ends(name, ".") && !str_ends(name, ".lock"))
         return 0;
     snprintf(cut, sizeof cut, "%s", name);
     buf_add_printable(&shown, cut);
@@ -74,39 +71,28 @@ static int compare_names(const void *a, const void *b) {
 }
 
 /* Hidden names are of creations and removals; others are no sandbox's. */
-static int list_folder(struct dir *d, const char *boxes, struct box_list *ret) {
-    char boot[BOX_BOOT_SIZE];
-    const struct dirent *e;
-    int r = 0;
-
-    box_boot_id(boot);
-    while (r == 0 && (e = dir_next(d))) {
-        CLEANUP(box_done) struct box b = BOX_INIT;
-
-        if (box_check_name(e->d_name, NULL) < 0 || registry_load(d->fd, boxes, e->d_name, boot, false, &b, NULL) < 0)
-            continue;
-        closep(&b.fd);
-        r = VEC_ADD(ret->v, ret->n, TAKE(b, (struct box)BOX_INIT));
-    }
-    return r;
-}
-
 int registry_list(const char *boxes, struct box_list *ret, struct err *err) {
     CLEANUP(box_list_done) struct box_list l = {0};
     CLEANUP(dir_done) struct dir d = DIR_INIT;
+    char boot[BOX_BOOT_SIZE];
+    const struct dirent *e;
     int r = registry_open_boxes(boxes, false, err);
 
-    if (r == -ENOENT) {
-        *ret = (struct box_list){0};
-        return 0;
-    }
-    if (r < 0)
+    if (r < 0 && r != -ENOENT)
         return r;
-    r = dir_take(r, &d);
+    r = r < 0 ? 0 : dir_take(r, &d);
     if (r < 0)
         return err_sys(err, r, "read '%s'", boxes);
-    if (list_folder(&d, boxes, &l) < 0)
-        return err_oom(err);
+    box_boot_id(boot);
+    while ((e = dir_next(&d))) {
+        CLEANUP(box_done) struct box b = BOX_INIT;
+
+        if (box_check_name(e->d_name, NULL) < 0 || registry_load(d.fd, boxes, e->d_name, boot, false, &b, NULL) < 0)
+            continue;
+        closep(&b.fd);
+        if (VEC_ADD(l.v, l.n, TAKE(b, (struct box)BOX_INIT)) < 0)
+            return err_oom(err);
+    }
     if (l.n)
         qsort(l.v, l.n, sizeof *l.v, compare_names);
     *ret = TAKE(l, (struct box_list){0});
@@ -117,7 +103,7 @@ int registry_list(const char *boxes, struct box_list *ret, struct err *err) {
 
 /* Longer than a name may be, but made of the same. */
 static bool may_be_id(const char *name) {
-    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.");
+    size_t n = strspn(name, inner);
 
     return str_starts(name, "bawn-") && name[n] == 0 && n <= BOX_ID_MAX;
 }

@@ -41,25 +41,17 @@ void box_boot_id(char ret[static BOX_BOOT_SIZE]) {
 /* -- life --------------------------------------------------------------------------------------------------------------- */
 
 /* Looking takes no lock, so that a listing is never in the way of a start. */
-static bool is_held_at(int dir, const char *file) {
+static bool is_held(int dir, const char *file) {
     CLEANUP(closep) int fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
     return fd >= 0 && fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
 }
 
-static bool is_held(int dir) {
-    return is_held_at(dir, BOX_LOCK_FILE);
-}
-
 bool registry_is_alive(int boxes, const char *name) {
     char file[NAME_MAX + sizeof "/" BOX_LOCK_FILE];
 
-    return (size_t)snprintf(file, sizeof file, "%s/" BOX_LOCK_FILE, name) < sizeof file && is_held_at(boxes, file);
-}
-
-static bool is_active(enum box_phase p) {
-    return p == BOX_STARTING || p == BOX_RUNNING || p == BOX_STOPPING;
+    return (size_t)snprintf(file, sizeof file, "%s/" BOX_LOCK_FILE, name) < sizeof file && is_held(boxes, file);
 }
 
 enum box_phase box_look(const struct box *b, bool *ret_crashed) {
@@ -69,7 +61,7 @@ enum box_phase box_look(const struct box *b, bool *ret_crashed) {
 
     if (b->alive && s->pid == 0) { /* its keeper has not written anything yet */
         now = BOX_STARTING;
-    } else if (is_active(s->phase)) {
+    } else if (s->phase <= BOX_STOPPING) {
         crashed = !b->alive || !b->this_boot;
         now = crashed ? BOX_STOPPED : s->phase;
     }
@@ -85,13 +77,6 @@ static int write_box_file(int dir, const char *name, const struct buf *text, boo
     int r = file_replace_at(dir, name, 0600, FILE_SOLE | (synced ? FILE_SYNC : 0), buf_str(text), text->len);
 
     return r < 0 ? err_sys(err, r, "write '%s' of the sandbox", name) : 0;
-}
-
-/* -ENOENT, -EFBIG, -EBADMSG (no regular file). */
-static int read_box_file(int dir, const char *name, struct buf *text) {
-    int r = file_read_at(dir, name, 0, text);
-
-    return r == -EINVAL ? -EBADMSG : r;
 }
 
 /* -- the folder of all sandboxes ---------------------------------------------------------------------------------------- */
@@ -131,7 +116,7 @@ static bool same_second(const char *ids, const char *id) {
 static int make_unique(int boxes, char **id, struct err *err) {
     CLEANUP(buf_done) struct buf ids = BUF_INIT(IDS_MAX);
     CLEANUP(freep) char *fresh = strdup(*id);
-    int r = read_box_file(boxes, IDS_FILE, &ids);
+    int r = file_read_at(boxes, IDS_FILE, 0, &ids);
 
     if (r < 0 || !same_second(buf_str(&ids), *id))
         buf_clear(&ids);
@@ -193,13 +178,6 @@ static int take_lock(int dir, int how, int *ret) {
     return r;
 }
 
-static bool is_in_place(int boxes, const struct box *b) {
-    struct stat at, ours;
-
-    return fstatat(boxes, b->name, &at, AT_SYMLINK_NOFOLLOW) == 0 && fstat(b->fd, &ours) == 0 && at.st_dev == ours.st_dev &&
-           at.st_ino == ours.st_ino;
-}
-
 static int lock_box(int boxes, struct box *b, struct err *err) {
     int r = take_lock(b->fd, 0, &b->lock);
 
@@ -207,26 +185,17 @@ static int lock_box(int boxes, struct box *b, struct err *err) {
         return err_set(err, r, "sandbox '%s' is already running, or another 'bawn' is at work with it", b->name);
     if (r < 0 && r != -ENOENT)
         return err_sys(err, r, "lock the sandbox '%s'", b->name);
-    return r == 0 && is_in_place(boxes, b) ? 0 : err_set(err, -ENOENT, "sandbox '%s' was removed or renamed just now", b->name);
-}
-
-static int open_box(int boxes, const char *name, struct err *err) {
-    CLEANUP(closep) int fd = openat(boxes, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    struct stat st;
-
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return errno == ENOENT ? -ENOENT : err_sys(err, -errno, "open the folder of sandbox '%s'", name);
-    if (st.st_uid != geteuid())
-        return err_set(err, -EPERM, "sandbox '%s' belongs to user %u, not to you", name, (unsigned)st.st_uid);
-    return TAKE_FD(fd);
+    return r == 0 && hidden_is_in_place(boxes, b->name, b->fd)
+               ? 0
+               : err_set(err, -ENOENT, "sandbox '%s' was removed or renamed just now", b->name);
 }
 
 static int read_files(struct box *b, struct err *err) {
     CLEANUP(buf_done) struct buf info = BUF_INIT(BOX_INFO_MAX), state = BUF_INIT(BOX_STATE_MAX);
-    int r = read_box_file(b->fd, BOX_INFO_FILE, &info);
+    int r = file_read_at(b->fd, BOX_INFO_FILE, 0, &info);
 
-    if (r == -ENOENT) /* of the file: the sandbox is there */
-        r = err_set(err, -EBADMSG, BOX_INFO_FILE " is missing");
+    if (r == -ENOENT || r == -EINVAL) /* of the file: the sandbox is there */
+        r = err_set(err, -EBADMSG, BOX_INFO_FILE " is %s", r == -ENOENT ? "missing" : "no regular file");
     else
         r = r < 0 ? err_sys(err, r, "read its " BOX_INFO_FILE) : box_info_parse(buf_str(&info), info.len, &b->info, err);
     if (r == -EBADMSG)
@@ -234,27 +203,16 @@ static int read_files(struct box *b, struct err *err) {
                        b->name, b->path);
     if (r < 0)
         return err_ctx(err, r, "sandbox '%s' ('%s')", b->name, b->path);
-    if (read_box_file(b->fd, BOX_STATE_FILE, &state) < 0 || box_state_parse(buf_str(&state), state.len, &b->state) < 0)
+    if (file_read_at(b->fd, BOX_STATE_FILE, 0, &state) < 0 || box_state_parse(buf_str(&state), state.len, &b->state) < 0)
         b->state = (struct box_state){.phase = BOX_STOPPED}; /* never started, or cut off by a crash of the machine */
     return 0;
-}
-
-/* Lock and state are not read in one moment: a keeper may begin or end between the two. One that began meanwhile holds the lock now. */
-static int read_state(struct box *b, struct err *err) {
-    int r;
-
-    b->alive = is_held(b->fd);
-    r = read_files(b, err);
-    if (r == 0 && !b->alive && is_active(b->state.phase))
-        b->alive = is_held(b->fd);
-    return r;
 }
 
 int registry_load(int boxes, const char *path, const char *name, const char *boot, bool lock, struct box *ret, struct err *err) {
     CLEANUP(box_done) struct box b = BOX_INIT;
     int r;
 
-    b.fd = open_box(boxes, name, err);
+    b.fd = hidden_open(boxes, "sandbox", name, err);
     if (b.fd < 0)
         return b.fd;
     b.name = strdup(name);
@@ -262,9 +220,13 @@ int registry_load(int boxes, const char *path, const char *name, const char *boo
     if (!b.name || !b.path)
         return err_oom(err);
     r = lock ? lock_box(boxes, &b, err) : 0;
-    r = r < 0 ? r : lock ? read_files(&b, err) : read_state(&b, err);
+    b.alive = !lock && is_held(b.fd, BOX_LOCK_FILE);
+    r = r < 0 ? r : read_files(&b, err);
     if (r < 0)
         return r;
+    /* Lock and state are not read in one moment. A keeper that began meanwhile holds the lock now. */
+    if (!lock && !b.alive && b.state.phase <= BOX_STOPPING)
+        b.alive = is_held(b.fd, BOX_LOCK_FILE);
     b.this_boot = str_eq(boot, b.state.boot);
     *ret = TAKE(b, (struct box)BOX_INIT);
     return 0;
@@ -272,15 +234,11 @@ int registry_load(int boxes, const char *path, const char *name, const char *boo
 
 /* -- making, changing, removing ----------------------------------------------------------------------------------------- */
 
-static int put_info(int dir, const struct box_info *info, struct err *err) {
-    CLEANUP(buf_done) struct buf text = BUF_INIT(BOX_INFO_MAX);
-    int r = box_info_write(info, &text, err);
-
-    return r < 0 ? r : write_box_file(dir, BOX_INFO_FILE, &text, true, err);
-}
-
 int box_save_info(struct box *b, struct err *err) {
-    return put_info(b->fd, &b->info, err);
+    CLEANUP(buf_done) struct buf text = BUF_INIT(BOX_INFO_MAX);
+    int r = box_info_write(&b->info, &text, err);
+
+    return r < 0 ? r : write_box_file(b->fd, BOX_INFO_FILE, &text, true, err);
 }
 
 int box_save_state(struct box *b, struct err *err) {
@@ -290,13 +248,12 @@ int box_save_state(struct box *b, struct err *err) {
     return r < 0 ? r : write_box_file(b->fd, BOX_STATE_FILE, &text, false, err);
 }
 
-/* rename() replaces a folder only if it is empty, and no sandbox's folder ever is: that makes names unique. */
 static int publish_box(int boxes, const char *from, const char *name, struct err *err) {
-    if (renameat(boxes, from, boxes, name) == 0)
-        return 0;
-    if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR)
-        return err_set(err, -EEXIST, "there is a sandbox '%s' already; see 'bawn ps -a'", name);
-    return err_sys(err, -errno, "make the folder of sandbox '%s'", name);
+    int r = hidden_publish(boxes, from, name);
+
+    if (r == -EEXIST)
+        return err_set(err, r, "there is a sandbox '%s' already; see 'bawn ps -a'", name);
+    return r < 0 ? err_sys(err, r, "make the folder of sandbox '%s'", name) : 0;
 }
 
 static int fill_box(struct box *b, struct err *err) {
@@ -304,24 +261,14 @@ static int fill_box(struct box *b, struct err *err) {
 
     if (r == 0 && (mkdirat(b->fd, "home", 0700) < 0 || mkdirat(b->fd, "log", 0700) < 0))
         r = -errno;
-    return r < 0 ? err_sys(err, r, "make the folder of sandbox '%s'", b->name) : put_info(b->fd, &b->info, err);
-}
-
-static int give_id(struct box *b, struct err *err) {
-    char id[BOX_ID_MAX + 1];
-
-    if (b->info.id)
-        return 0;
-    box_make_id(b->name, id);
-    b->info.id = strdup(id);
-    return b->info.id ? 0 : err_oom(err);
+    return r < 0 ? err_sys(err, r, "make the folder of sandbox '%s'", b->name) : box_save_info(b, err);
 }
 
 int registry_create_filled(const char *boxes, const char *name, const struct box_info *info, registry_fill_fn *more, void *arg,
                            struct box *ret, struct err *err) {
     CLEANUP(box_done) struct box b = BOX_INIT;
     CLEANUP(closep) int dir = -1;
-    char hidden[HIDDEN_NAME_SIZE];
+    char hidden[HIDDEN_NAME_SIZE], id[BOX_ID_MAX + 1];
     int r = box_check_name(name, err);
 
     r = r < 0 ? r : box_info_copy(info, &b.info, err);
@@ -330,8 +277,11 @@ int registry_create_filled(const char *boxes, const char *name, const struct box
     b.state.phase = BOX_STOPPED;
     b.name = strdup(name);
     b.path = str_dupf("%s/%s", boxes, name);
-    r = b.name && b.path ? give_id(&b, err) : err_oom(err);
-    dir = r < 0 ? r : registry_open_boxes(boxes, true, err);
+    if (!b.info.id) {
+        box_make_id(name, id);
+        b.info.id = strdup(id);
+    }
+    dir = b.name && b.path && b.info.id ? registry_open_boxes(boxes, true, err) : err_oom(err);
     if (dir < 0)
         return dir;
     b.fd = make_hidden_box(dir, hidden, &b.info.id, err);
@@ -364,7 +314,7 @@ int registry_rename(const char *boxes, struct box *b, const char *name, struct e
     dir = registry_open_boxes(boxes, false, err);
     if (dir < 0)
         return dir;
-    if (!is_in_place(dir, b))
+    if (!hidden_is_in_place(dir, b->name, b->fd))
         return err_set(err, -ENOENT, "sandbox '%s' is gone", b->name);
     r = publish_box(dir, b->name, name, err);
     if (r < 0)
@@ -376,24 +326,11 @@ int registry_rename(const char *boxes, struct box *b, const char *name, struct e
     return 0;
 }
 
-static int remove_locked(int dir, const struct box *b, struct err *err) {
-    char gone[HIDDEN_NAME_SIZE];
-    int r;
-
-    if (!is_in_place(dir, b))
-        return err_set(err, -ENOENT, "sandbox '%s' is gone", b->name);
-    r = hidden_retire(dir, b->fd, b->name, gone);
-    if (r < 0)
-        return err_sys(err, r, "remove sandbox '%s'", b->name);
-    r = remove_tree(dir, gone);
-    return r < 0 && r != -ENOENT ? err_sys(err, r, "remove sandbox '%s': something is left in '%s'", b->name, gone) : 0;
-}
-
 int registry_remove(const char *boxes, struct box *b, struct err *err) {
     CLEANUP(box_done) struct box taken = TAKE(*b, (struct box)BOX_INIT);
     CLEANUP(closep) int dir = registry_open_boxes(boxes, false, err);
 
-    return dir < 0 ? dir : remove_locked(dir, &taken, err);
+    return dir < 0 ? dir : hidden_remove(dir, taken.fd, "sandbox", taken.name, err);
 }
 
 int registry_remove_damaged(const char *boxes, const char *name, struct err *err) {
@@ -402,10 +339,9 @@ int registry_remove_damaged(const char *boxes, const char *name, struct err *err
     int r = box_check_name(name, err);
 
     dir = r < 0 ? r : registry_open_boxes(boxes, false, err);
-    b.fd = dir < 0 ? dir : open_box(dir, name, err);
+    b.fd = dir < 0 ? dir : hidden_open(dir, "sandbox", name, err);
     if (b.fd < 0)
         return b.fd;
-    b.name = strdup(name);
-    r = b.name ? take_lock(b.fd, O_CREAT, &b.lock) : -ENOMEM;
-    return r < 0 ? err_sys(err, r, "lock the sandbox '%s'", name) : remove_locked(dir, &b, err);
+    r = take_lock(b.fd, O_CREAT, &b.lock);
+    return r < 0 ? err_sys(err, r, "lock the sandbox '%s'", name) : hidden_remove(dir, b.fd, "sandbox", name, err);
 }

@@ -43,7 +43,14 @@ struct box_info {
 };
 void box_info_done(struct box_info *i);
 
-enum box_phase { BOX_STARTING, BOX_RUNNING, BOX_STOPPING, BOX_STOPPED, BOX_FAILED, BOX_PHASES };
+enum box_phase {
+    BOX_STARTING,
+    BOX_RUNNING,
+    BOX_STOPPING,
+    BOX_STOPPED,
+    BOX_FAILED,
+    BOX_PHASES
+};                                                    /* up to BOX_STOPPING it is active */
 extern const char *const box_phase_names[BOX_PHASES]; /* "starting", ... */
 
 /* What the keeper wrote last; what of it is true now: box_look(). */
@@ -59,18 +66,22 @@ struct box_state {
     char why[240];                                    /* BOX_FAILED: the error; "" else */
     char engine[16], rung[16], mode[16], profile[64]; /* mode: of the workspace */
     uint64_t memory, pids, cpus_milli;                /* limits; 0: none */
+    char *tmp;                                        /* while it runs: the folder on disk that its /tmp is in; NULL: in memory */
     struct strv cgroups; /* absolute paths of its groups: for CPU, memory and pids without asking the keeper */
 };
 void box_state_done(struct box_state *s);
 
+enum box_kind { BOX_KIND_PERSISTENT, BOX_KIND_RUN, BOX_KINDS }; /* a `bawn run`: registry/running.h */
+extern const char *const box_kind_names[BOX_KINDS];             /* "persistent", "run" */
+
 struct box {
+    enum box_kind kind;
     char *name, *path;
     int fd;   /* the folder; -1 in a list (there may be more of them than descriptors) */
     int lock; /* held by us: -1 if it was opened for looking only */
     struct box_info info;
     struct box_state state;
-    bool
-        alive; /* its keeper holds the lock. A state that says running without a keeper means that it was killed, or the machine was */
+    bool alive;     /* its keeper holds the lock. Running without a keeper: it was killed, or the machine was */
     bool this_boot; /* the state was written since the machine was started */
 };
 #define BOX_INIT \

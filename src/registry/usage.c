@@ -57,26 +57,14 @@ static bool read_seen(int proc, pid_t pid, struct usage_seen *ret) {
     return true;
 }
 
-static void read_processes(struct usage_walk *w, struct dir *d) {
-    const struct dirent *e;
+static int compare_pids(const void *a, const void *b) {
+    const struct usage_seen *x = a, *y = b;
 
-    while (w->n < WALK_MAX && (e = dir_next(d)) && VEC_ROOM(w->v, w->n) == 0)
-        if (isdigit((unsigned char)e->d_name[0]) && read_seen(w->proc, (pid_t)strtol(e->d_name, NULL, 10), &w->v[w->n]))
-            w->n++;
+    return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
 static struct usage_seen *find_seen(const struct usage_walk *w, pid_t pid) {
-    size_t low = 0, high = w->n;
-
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-
-        if (w->v[mid].pid < pid)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < w->n && w->v[low].pid == pid ? &w->v[low] : NULL;
+    return w->n ? bsearch(&(struct usage_seen){.pid = pid}, w->v, w->n, sizeof *w->v, compare_pids) : NULL;
 }
 
 /* Climbs to a process whose sandbox is known, and marks all on the way: a chain of processes, however long, is climbed once. */
@@ -136,11 +124,14 @@ static void begin_walk(const struct usage_walk *w, struct usage_of *of, int inde
 static void usage_walk(struct usage_of *v, size_t n) {
     CLEANUP(walk_done) struct usage_walk w = {.proc = -1};
     CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
 
     if (n == 0 || dir_open_at(AT_FDCWD, "/proc", &d) < 0)
         return;
     w.proc = d.fd;
-    read_processes(&w, &d);
+    while (w.n < WALK_MAX && (e = dir_next(&d)) && VEC_ROOM(w.v, w.n) == 0)
+        if (isdigit((unsigned char)e->d_name[0]) && read_seen(w.proc, (pid_t)strtol(e->d_name, NULL, 10), &w.v[w.n]))
+            w.n++;
     for (size_t i = 0; i < n; i++)
         begin_walk(&w, &v[i], (int)i);
     for (size_t i = 0; i < w.n; i++) {
@@ -155,22 +146,16 @@ static void usage_walk(struct usage_of *v, size_t n) {
 
 /* The names of cgroup2, then those of version 1. */
 static void read_group(int dir, struct box_usage *u) {
-    uint64_t v;
+    uint64_t cpu_ns;
 
-    if (file_number(dir, "memory.current", NULL, &v) == 0 || file_number(dir, "memory.usage_in_bytes", NULL, &v) == 0) {
-        u->has_memory = true;
-        u->memory = v;
-    }
-    if (file_number(dir, "cpu.stat", "usage_usec", &v) == 0) {
+    u->has_memory |= file_number(dir, "memory.current", NULL, &u->memory) == 0 ||
+                     file_number(dir, "memory.usage_in_bytes", NULL, &u->memory) == 0;
+    u->has_pids |= file_number(dir, "pids.current", NULL, &u->pids) == 0;
+    if (file_number(dir, "cpu.stat", "usage_usec", &u->cpu_us) == 0) {
         u->has_cpu = true;
-        u->cpu_us = v;
-    } else if (file_number(dir, "cpuacct.usage", NULL, &v) == 0) {
+    } else if (file_number(dir, "cpuacct.usage", NULL, &cpu_ns) == 0) {
         u->has_cpu = true;
-        u->cpu_us = v / 1000;
-    }
-    if (file_number(dir, "pids.current", NULL, &v) == 0) {
-        u->has_pids = true;
-        u->pids = v;
+        u->cpu_us = cpu_ns / 1000;
     }
 }
 

@@ -27,6 +27,9 @@ static const struct opt opts[] = {
     {0, 0, "begun", "NS", "when the run began", NULL, NUMBER(begun_ns)},
     {0, 0, "ended", "NS", "when it ended", NULL, NUMBER(ended_ns)},
     {0, 0, "only", "GLOB", "only these paths", NULL, LIST(only)},
+    {0, 0, "except", "GLOB", "all but these paths", NULL, LIST(except)},
+    {0, 0, "all", NULL, "folders of dependencies file by file", NULL, FLAG(all)},
+    {0, 0, "folder", "PATH", "only this folder of dependencies", NULL, COPY(folder)},
     {0, 0, "path", "PATH", "only this path", NULL, LIST(paths)},
     {0, 0, "base", "ID", "the commit that the branch of the run began at", NULL, COPY(base)},
 };
@@ -49,7 +52,9 @@ void request_done(struct review_request *q) {
     free(q->run);
     free(q->workspace);
     free(q->base);
+    free(q->folder);
     strv_done(&q->only);
+    strv_done(&q->except);
     strv_done(&q->paths);
     *q = (struct review_request){0};
 }

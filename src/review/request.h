@@ -15,7 +15,9 @@ enum request_format {
     REQUEST_PATCH,
     REQUEST_STAT,
     REQUEST_NAMES,
-    REQUEST_PATHS, /* for bawn itself: "<level>" NUL "<path>" NUL, the riskiest first, nothing escaped */
+    REQUEST_PATHS, /* for bawn itself: "<level>" NUL "<path>" NUL "<folder>" NUL, the riskiest first, nothing escaped. The folder is
+                      the one that it is shown with, "": none; '!' in front: it is of high risk there for a reason that no
+                      honest install brings; '=': these are no dependencies */
     REQUEST_GIT,   /* for bawn itself, what commits and the index bring: "hold" NUL "<path>" NUL, and "high" NUL "<line>" NUL,
                       of which the line is escaped; "end" NUL NUL at the end */
     REQUEST_FORMATS
@@ -33,8 +35,10 @@ struct review_request {
     char *base;            /* worktree mode: the commit that the branch began at; else NULL */
     enum workspace_mode mode;
     uint64_t begun_ns, ended_ns;
-    struct strv only;  /* patterns */
-    struct strv paths; /* exactly these; empty: all */
+    bool all;                 /* folders of dependencies file by file */
+    char *folder;             /* only this one, as a block; NULL: all */
+    struct strv only, except; /* patterns */
+    struct strv paths;        /* exactly these; empty: all */
 };
 
 int request_parse(int argc, char **argv, struct review_request *ret, struct err *err); /* argv[0] is skipped */

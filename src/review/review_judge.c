@@ -14,6 +14,7 @@ void judgement_done(struct judgement *j) {
         risk_list_done(&j->v[i].risks);
     free(j->v);
     gitnew_done(&j->git);
+    fold_set_done(&j->folds);
     change_set_done(&j->set);
     *j = (struct judgement)JUDGEMENT_INIT;
 }
@@ -29,7 +30,15 @@ static void hide_more(struct change_set *set, const struct ignore *accepted) {
             set->v[i].hidden = true;
 }
 
+static bool is_in_folder(const char *path, const char *folder) {
+    size_t len = strlen(folder);
+
+    return strncmp(path, folder, len) == 0 && (path[len] == '/' || path[len] == 0);
+}
+
 static bool wanted(const struct review_request *q, const struct apply_filter *f, const struct change *c) {
+    if (q->folder && !is_in_folder(c->path, q->folder))
+        return false;
     if (q->paths.len && !strv_has(&q->paths, c->path))
         return false;
     return apply_filter_wants(f, c->path, is_dir(c));
@@ -109,11 +118,58 @@ static int judge_git(const struct review_request *q, const struct apply_filter *
     return r < 0 || !j->git.branch ? r : judge_branch(q, f, j, err);
 }
 
+/* -- folders -------------------------------------------------------------------------------------------------------------- */
+
+static bool asks_for_folds(const struct review_request *q) {
+    static const bool wanted_by[REQUEST_FORMATS] = {
+        [REQUEST_TEXT] = true, [REQUEST_JSON] = true, [REQUEST_SARIF] = true, [REQUEST_PATHS] = true};
+
+    return wanted_by[q->format];
+}
+
+static struct risk_list *risks_for(void *arg, const struct change *c) {
+    struct verdict *v = verdict_for(arg, c);
+
+    return v ? &v->risks : NULL;
+}
+
+static void set_level(struct verdict *v) {
+    v->level = RISK_NONE;
+    for (size_t k = 0; k < v->risks.n; k++)
+        v->level = MAX_OF(v->level, v->risks.v[k].level);
+}
+
+static int judge_folds(const struct risk_context *ctx, struct judgement *j, struct err *err) {
+    int r = fold_find(ctx, &j->folds, err);
+
+    r = r < 0 ? r : fold_judge(ctx, &j->folds, risks_for, j, err);
+    if (r == 0)
+        fold_drop_small(&j->set, &j->folds);
+    return r;
+}
+
+/* After git's turn: what is in a folder stays a risk of its own where the kind is strict. */
+static void count_folds(struct judgement *j) {
+    for (size_t i = 0; i < j->n; i++) {
+        struct verdict *v = &j->v[i];
+        bool in_set = v->change >= j->set.v && v->change < j->set.v + j->set.n;
+        uint16_t number = in_set && j->folds.of ? j->folds.of[v->change - j->set.v] : 0;
+        struct fold *f = number ? &j->folds.v[number - 1] : NULL;
+
+        v->unusual = f && fold_unusual(v->change, &v->risks);
+        if (!f || (f->kind->strict && v->level == RISK_HIGH))
+            continue;
+        v->fold = f;
+        fold_count(f, v->change, &v->risks, v->level);
+        j->folded++;
+    }
+}
+
 static int judge_set(const struct review_request *q, int run, int workspace, const struct ignore *protect, struct judgement *j,
                      struct err *err) {
     CLEANUP(apply_filter_done) struct apply_filter f = {0};
     CLEANUP(risk_context_done) struct risk_context ctx = {0};
-    int r = apply_filter_init(&f, &q->only, NULL, err);
+    int r = apply_filter_init(&f, &q->only, &q->except, err);
 
     r = r < 0 ? r : risk_context_init(&ctx, &j->set, workspace, protect, err);
     if (r < 0)
@@ -133,13 +189,15 @@ static int judge_set(const struct review_request *q, int run, int workspace, con
         if (r < 0)
             return r;
     }
-    if (asks_for_git(q))
+    if (asks_for_folds(q))
+        r = judge_folds(&ctx, j, err);
+    if (r == 0 && asks_for_git(q)) /* last: it may add a verdict about something that is no change */
         r = judge_git(q, &f, &ctx, run, j, err);
     for (size_t i = 0; i < j->n; i++) {
-        for (size_t k = 0; k < j->v[i].risks.n; k++)
-            j->v[i].level = MAX_OF(j->v[i].level, j->v[i].risks.v[k].level);
+        set_level(&j->v[i]);
         j->count[j->v[i].level]++;
     }
+    count_folds(j);
     return r;
 }
 
@@ -175,12 +233,23 @@ static int by_risk(const void *a, const void *b) {
     return strcmp(x->change->path, y->change->path);
 }
 
-const struct verdict **judge_by_risk(const struct judgement *j) {
+/* What is in a folder of thousands comes last, one folder after the other, what is not usual there first. */
+static int by_fold_and_risk(const void *a, const void *b) {
+    const struct verdict *x = *(const struct verdict *const *)a, *y = *(const struct verdict *const *)b;
+
+    if (x->fold != y->fold)
+        return !x->fold ? -1 : !y->fold ? 1 : x->fold < y->fold ? -1 : 1;
+    if (x->unusual != y->unusual)
+        return x->unusual ? -1 : 1;
+    return by_risk(a, b);
+}
+
+const struct verdict **judge_by_risk(const struct judgement *j, bool all) {
     const struct verdict **order = calloc(j->n + 1, sizeof(void *));
 
     for (size_t i = 0; order && i < j->n; i++)
         order[i] = &j->v[i];
     if (order)
-        qsort(order, j->n, sizeof(void *), by_risk);
+        qsort(order, j->n, sizeof(void *), all ? by_risk : by_fold_and_risk);
     return order;
 }

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -88,4 +89,30 @@ const char *helper_message(int messages, char *text, size_t size) {
     text[MAX_OF(n, 0)] = 0;
     text[strcspn(text, "\n")] = 0;
     return text + (str_starts(text, "bawn: ") ? strlen("bawn: ") : 0);
+}
+
+int helper_recv(int sock, void *ret, size_t size) {
+    long n = sock_recv(sock, ret, size, NULL, NULL);
+
+    if (n == -EAGAIN)
+        return 0;
+    return n == (long)size ? 1 : n < 0 ? (int)n : n == 0 ? -EPIPE : -EBADMSG;
+}
+
+const char *helper_how_ended(int status, const char *why, char ret[static HELPER_END_SIZE]) {
+    if (why)
+        snprintf(ret, HELPER_END_SIZE, "had to be ended, %s", why);
+    else if (status >= 0 && WIFSIGNALED(status))
+        snprintf(ret, HELPER_END_SIZE, "was ended by signal %d", WTERMSIG(status));
+    else
+        snprintf(ret, HELPER_END_SIZE, "ended");
+    return ret;
+}
+
+bool helper_owner_is_dead(const char *name, const char *prefix) {
+    unsigned long long start;
+    int pid;
+
+    return str_starts(name, prefix) && sscanf(name + strlen(prefix), "%d-%llu", &pid, &start) == 2 && pid > 0 &&
+           process_is_dead(pid, start);
 }

@@ -37,3 +37,10 @@ const char *helper_message(int messages, char *text, size_t size);
 
 /* Until it ends: process_exit_status(). */
 int helper_wait(const char *name, pid_t pid, int *ret_status, struct err *err);
+/* One message of this size. 1: there is one; 0: none now; -EPIPE: it has ended; -EBADMSG: it has another size. */
+int helper_recv(int sock, void *ret, size_t size);
+/* "was ended by signal 9", or "had to be ended, WHY" if why is not NULL. */
+enum { HELPER_END_SIZE = 100 };
+const char *helper_how_ended(int wait_status, const char *why, char ret[static HELPER_END_SIZE]);
+/* Of a name "PREFIX<pid>-<start time>...", as folders of ours have it: is that process provably gone? */
+bool helper_owner_is_dead(const char *name, const char *prefix);

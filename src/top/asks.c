@@ -6,21 +6,13 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "ops/policy/policy_live.h"
 #include "os/clock.h"
 #include "supervisor/control/control_client.h"
 #include "supervisor/network/asker.h"
 #include "top/top.h"
 
 enum { PATIENCE_MS = 250 };
-
-static void add_answer_text(struct buf *b, const char *before, const json_t *v, const char *key) {
-    const char *text = json_string_value(json_object_get(v, key));
-
-    if (text && text[0]) {
-        buf_adds(b, before);
-        buf_add_printable(b, text);
-    }
-}
 
 static void add_ask(struct top_asks *a, const char *socket, const json_t *answer, const json_t *v) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(64 * 1024);
@@ -30,12 +22,15 @@ static void add_ask(struct top_asks *a, const char *socket, const json_t *answer
         return;
     *ask = (struct top_ask){.id = json_integer_value(json_object_get(v, "id"))};
     snprintf(ask->socket, sizeof ask->socket, "%s", socket);
-    add_answer_text(&b, "", answer, "sandbox");
-    add_answer_text(&b, "  ", v, "host");
-    buf_addf(&b, ":%lld", (long long)json_integer_value(json_object_get(v, "port")));
-    add_answer_text(&b, " ", v, "method");
-    add_answer_text(&b, " ", v, "login");
-    add_answer_text(&b, " ", v, "path");
+    policy_add_text(&b, "", answer, "sandbox");
+    policy_add_text(&b, "  ", v, "host");
+    if (json_integer_value(json_object_get(v, "port")))
+        buf_addf(&b, ":%lld", (long long)json_integer_value(json_object_get(v, "port")));
+    policy_add_text(&b, " ", v, "method");
+    policy_add_text(&b, " ", v, "login");
+    policy_add_text(&b, " ", v, "path");
+    if (json_object_get(v, "request"))
+        policy_add_text(&b, "  ", v, "reason");
     buf_addf(&b, "  (%lld s)", (long long)json_integer_value(json_object_get(v, "seconds")));
     snprintf(ask->text, sizeof ask->text, "%s", buf_str(&b));
     a->n++;
@@ -58,14 +53,10 @@ static int compare_asks(const void *x, const void *y) {
     return by ? by : (a->id > b->id) - (a->id < b->id);
 }
 
-static bool same_ask(const struct top_ask *a, const struct top_ask *b) {
-    return a->id == b->id && str_eq(a->socket, b->socket);
-}
-
 /* What was chosen stays chosen wherever it is now; when it is gone the user has not seen the next one yet. */
 static void choose_again(struct top_asks *a, const struct top_ask *before) {
     for (size_t i = 0; before && i < a->n; i++)
-        if (same_ask(&a->v[i], before)) {
+        if (a->v[i].id == before->id && str_eq(a->v[i].socket, before->socket)) {
             a->chosen = i;
             return;
         }

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/json.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "os/fd.h"
 #include "top/top.h"
@@ -31,24 +32,56 @@ static bool is_verdict(const char *kind) {
     return str_index(kind, kinds, ARRAY_LEN(kinds)) >= 0;
 }
 
+/* The line in which this refusal is counted already; TOP_FEED_LINES: none. */
+static size_t find_denied(const struct top_feed *f, const char *what) {
+    for (size_t i = 0; i < MIN_OF(f->n, (size_t)TOP_FEED_LINES); i++)
+        if (f->denied[i] && str_eq(f->what[i], what))
+            return i;
+    return TOP_FEED_LINES;
+}
+
+/* "NAME  deny   example.com:443" */
+static void add_what(struct buf *b, const json_t *line) {
+    buf_add_printable(b, json_get_text(line, "sandbox"));
+    buf_addf(b, "  %-5.5s  ", json_get_text(line, "action"));
+    buf_add_printable(b, json_get_text(line, "host"));
+    buf_addf(b, ":%lld", (long long)json_get_int(line, "port", 0));
+}
+
+/* Where the line goes. A refusal that is there already is counted where it stands. */
+static size_t take_line(struct top_feed *f, const char *what, bool denied) {
+    size_t at = denied ? find_denied(f, what) : TOP_FEED_LINES;
+
+    if (at < TOP_FEED_LINES)
+        return at;
+    at = f->n++ % TOP_FEED_LINES;
+    f->times[at] = 0;
+    f->denied[at] = denied;
+    snprintf(f->what[at], TOP_FEED_TEXT, "%s", what);
+    return at;
+}
+
 static void add_verdict(struct top_feed *f, const char *text, size_t len) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(FEED_LINE_MAX);
+    CLEANUP(buf_done) struct buf b = BUF_INIT(FEED_LINE_MAX), what = BUF_INIT(TOP_FEED_TEXT - 1);
     json_t *line = json_loadb(text, len, 0, NULL);
-    const char *time = json_get_text(line, "time"), *action = json_get_text(line, "action");
-    size_t at = f->n % TOP_FEED_LINES;
+    const char *time = json_get_text(line, "time");
+    char count[32];
+    size_t at;
 
     if (is_verdict(json_get_text(line, "kind"))) {
-        buf_addf(&b, "%.8s ", strlen(time) > 19 ? time + 11 : "");
-        buf_add_printable(&b, json_get_text(line, "sandbox"));
-        buf_addf(&b, "  %-5.5s  ", action);
-        buf_add_printable(&b, json_get_text(line, "host"));
-        buf_addf(&b, ":%lld ", (long long)json_get_int(line, "port", 0));
-        buf_add_printable(&b, json_get_text(line, "method"));
-        buf_addc(&b, ' ');
-        buf_add_printable(&b, json_get_text(line, "path"));
+        add_what(&what, line);
+        at = take_line(f, buf_str(&what), str_eq(json_get_text(line, "action"), "deny"));
+        f->times[at] += (uint64_t)MAX_OF(json_get_int(line, "count", 1), 1);
+        format_count(f->times[at], count);
+        buf_addf(&b, "%.8s %s ", strlen(time) > 19 ? time + 11 : "", buf_str(&what));
+        if (f->denied[at] && f->times[at] > 1) {
+            buf_addf(&b, "denied %s times", count);
+        } else {
+            buf_add_printable(&b, json_get_text(line, "method"));
+            buf_addc(&b, ' ');
+            buf_add_printable(&b, json_get_text(line, "path"));
+        }
         snprintf(f->lines[at], TOP_FEED_TEXT, "%s", buf_str(&b));
-        f->denied[at] = str_eq(action, "deny");
-        f->n++;
     }
     json_decref(line);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sandboxes that bawn-top shows. */
 #include <errno.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/jsonout.h"
 #include "base/str.h"
 #include "os/clock.h"
+#include "registry/running.h"
 #include "top/top.h"
 
 const char *const top_order_names[TOP_ORDERS] = {"name", "cpu", "memory"};
@@ -38,8 +40,12 @@ static double cpu_percent(const struct top_row *before, const struct top_row *no
 static void fill_row(struct top_row *r, const struct box *b, const struct box_usage *u) {
     const struct box_state *s = &b->state;
 
-    *r = (struct top_row){
-        .since_ns = s->since_ns, .memory_max = s->memory, .pids_max = s->pids, .cpus_milli = s->cpus_milli, .usage = *u};
+    *r = (struct top_row){.kind = b->kind,
+                          .since_ns = s->since_ns,
+                          .memory_max = s->memory,
+                          .pids_max = s->pids,
+                          .cpus_milli = s->cpus_milli,
+                          .usage = *u};
     r->phase = box_look(b, &r->crashed);
     escape(b->name, r->name, sizeof r->name);
     escape(s->mode, r->mode, sizeof r->mode);
@@ -54,6 +60,7 @@ int model_refresh(struct top_model *m, const char *boxes, struct err *err) {
     struct top_model fresh = {.at_us = clock_us()};
     int r = registry_list(boxes, &list, err);
 
+    r = r < 0 ? r : running_list(environ, &list, err);
     if (r < 0)
         return r;
     usage = calloc(list.n + 1, sizeof *usage);
@@ -73,26 +80,23 @@ int model_refresh(struct top_model *m, const char *boxes, struct err *err) {
     return 0;
 }
 
-static int compare_rows(const struct top_row *a, const struct top_row *b) {
+static int compare_name(const void *x, const void *y) {
+    const struct top_row *a = x, *b = y;
     int live = (b->phase <= BOX_STOPPING) - (a->phase <= BOX_STOPPING);
 
     return live ? live : strcmp(a->name, b->name);
 }
 
-static int compare_name(const void *a, const void *b) {
-    return compare_rows(a, b);
-}
-
 static int compare_cpu(const void *a, const void *b) {
     double x = ((const struct top_row *)a)->cpu, y = ((const struct top_row *)b)->cpu;
 
-    return x < y ? 1 : x > y ? -1 : compare_rows(a, b);
+    return x < y ? 1 : x > y ? -1 : compare_name(a, b);
 }
 
 static int compare_memory(const void *a, const void *b) {
     uint64_t x = ((const struct top_row *)a)->usage.memory, y = ((const struct top_row *)b)->usage.memory;
 
-    return x < y ? 1 : x > y ? -1 : compare_rows(a, b);
+    return x < y ? 1 : x > y ? -1 : compare_name(a, b);
 }
 
 void model_sort(struct top_model *m, enum top_order order) {
@@ -105,6 +109,7 @@ void model_sort(struct top_model *m, enum top_order order) {
 static void add_row_json(const struct top_row *r, struct jsonout *j) {
     jsonout_open(j, NULL, '{');
     jsonout_text(j, "name", r->name);
+    jsonout_text(j, "kind", box_kind_names[r->kind]);
     jsonout_text(j, "phase", box_phase_names[r->phase]);
     jsonout_bool(j, "crashed", r->crashed);
     jsonout_text(j, "mode", r->mode);

@@ -27,10 +27,6 @@ void view_begin(void) {
     }
 }
 
-void view_end(void) {
-    endwin();
-}
-
 /* One line, from the left edge, never longer than the screen. */
 static void put_line(int y, const char *text) {
     mvaddnstr(y, 0, text, COLS);
@@ -50,20 +46,10 @@ static void size_text(uint64_t bytes, char ret[static SIZE_TEXT]) {
 }
 
 static int colour(const struct top_row *r) {
-    switch (r->phase) {
-    case BOX_RUNNING:
-        return GREEN;
-    case BOX_STARTING:
-    case BOX_STOPPING:
-        return YELLOW;
-    case BOX_STOPPED:
-        return r->crashed ? RED : 0;
-    case BOX_FAILED:
-        return RED;
-    case BOX_PHASES:
-        break;
-    }
-    return 0;
+    static const int colours[BOX_PHASES] = {
+        [BOX_RUNNING] = GREEN, [BOX_STARTING] = YELLOW, [BOX_STOPPING] = YELLOW, [BOX_FAILED] = RED};
+
+    return r->phase == BOX_STOPPED && r->crashed ? RED : colours[r->phase];
 }
 
 /* "-" where nothing is known. */

@@ -18,7 +18,8 @@ enum { TOP_FEED_LINES = 256, TOP_FEED_TEXT = 256, TOP_ASKS_MAX = 32, TOP_TEXT = 
 
 /* model.c */
 struct top_row {
-    char name[BOX_NAME_MAX + 1], mode[16], profile[64], workspace[TOP_TEXT], why[TOP_TEXT];
+    enum box_kind kind;
+    char name[BOX_ID_MAX + 1], mode[16], profile[64], workspace[TOP_TEXT], why[TOP_TEXT];
     enum box_phase phase;
     bool crashed;
     uint64_t since_ns;
@@ -46,6 +47,8 @@ struct top_feed {
     struct buf part; /* of a line that is not whole yet */
     char lines[TOP_FEED_LINES][TOP_FEED_TEXT];
     bool denied[TOP_FEED_LINES];
+    char what[TOP_FEED_LINES][TOP_FEED_TEXT]; /* denied: sandbox, host and port; the same again is counted there */
+    uint64_t times[TOP_FEED_LINES];
     size_t n; /* ever added; the last TOP_FEED_LINES are there */
 };
 int feed_open(struct top_feed *f, const char *state, struct err *err);
@@ -74,6 +77,5 @@ struct top_view {
     enum top_order order;
     char note[TOP_TEXT]; /* what went wrong, in place of the keys; "": nothing */
 };
-void view_begin(void);
-void view_end(void);
+void view_begin(void); /* endwin() ends it */
 void view_draw(const struct top_view *v, const struct top_model *m, const struct top_feed *f, const struct top_asks *a);

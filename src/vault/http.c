@@ -48,6 +48,17 @@ int http_form_add(struct secret *form, const char *key, const char *value, size_
     return encode_text(form, value, len);
 }
 
+int http_form_make(const struct http_field *fields, size_t n, struct secret *form, struct err *err) {
+    int r = secret_alloc(form, HTTP_FORM_MAX);
+
+    if (r < 0)
+        return err_oom(err);
+    for (size_t i = 0; r == 0 && i < n; i++)
+        if (fields[i].value)
+            r = http_form_add(form, fields[i].key, fields[i].value, fields[i].len ? fields[i].len : strlen(fields[i].value));
+    return r < 0 ? err_set(err, r, "the request for a login or a token is too long") : 0;
+}
+
 struct target {
     char *scheme, *host;
     bool loopback;
@@ -56,11 +67,6 @@ struct target {
 static void target_done(struct target *t) {
     curl_free(t->scheme);
     curl_free(t->host);
-}
-
-/* curl resolves "localhost" itself, to this machine (since 7.78). */
-static bool is_loopback(const char *host) {
-    return str_eq(host, "127.0.0.1") || str_eq(host, "localhost") || str_eq(host, "[::1]");
 }
 
 static int target_read(const char *url, struct target *t, struct err *err) {
@@ -72,7 +78,8 @@ static int target_read(const char *url, struct target *t, struct err *err) {
     curl_url_cleanup(u);
     if (!ok)
         return err_usage(err, "an OAuth address is not a URL, or has a user in it");
-    t->loopback = is_loopback(t->host);
+    /* curl resolves "localhost" itself, to this machine (since 7.78). */
+    t->loopback = str_eq(t->host, "127.0.0.1") || str_eq(t->host, "localhost") || str_eq(t->host, "[::1]");
     if (!str_eq(t->scheme, "https") && !(t->loopback && str_eq(t->scheme, "http")))
         return err_usage(err, "an OAuth address must begin with https:// (host '%s')", t->host);
     return 0;

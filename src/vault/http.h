@@ -25,7 +25,14 @@ struct http_login { /* HTTP Basic (RFC 6749, 2.3.1) */
 
 void http_reply_done(struct http_reply *r);
 
-/* Appends "key=value" URL-encoded to a form that was made with secret_alloc(HTTP_FORM_MAX). -E2BIG. */
+struct http_field {
+    const char *key, *value; /* value NULL: it is left out */
+    size_t len;              /* of the value; 0: up to its NUL */
+};
+
+/* "key=value&..." URL-encoded. form was empty. */
+int http_form_make(const struct http_field *fields, size_t n, struct secret *form, struct err *err);
+/* Appends to a form of HTTP_FORM_MAX bytes. -E2BIG. */
 int http_form_add(struct secret *form, const char *key, const char *value, size_t len);
 /* login may be NULL. 0 for any answer, whatever its status; -ETIMEDOUT, or -ENOKEY and why no answer came. */
 int http_post(const struct vault *v, const char *url, const struct secret *form, const struct http_login *login,

@@ -18,11 +18,8 @@ enum { POLL_MS = 20 };
 
 uint64_t lockfile_of_name(const char *name) {
     unsigned char digest[SHA256_LEN];
-    struct sha256 h;
 
-    sha256_init(&h);
-    sha256_add(&h, name, strlen(name));
-    sha256_end(&h, digest);
+    sha256_of(name, strlen(name), digest);
     return 1 + ((uint64_t)digest[0] << 16 | (uint64_t)digest[1] << 8 | digest[2]);
 }
 

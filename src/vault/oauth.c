@@ -59,19 +59,16 @@ int oauth_request(const struct vault *v, const struct credential *c, const char 
 }
 
 static int refresh_tokens(const struct vault *v, const struct credential *c, struct oauth_state *s, struct err *err) {
+    /* No scope: it stays what the user has granted, which may be less than what was asked for. */
+    const struct http_field fields[] = {{"grant_type", "refresh_token"}, {"refresh_token", s->refresh.p, s->refresh.len}};
     CLEANUP(secret_done) struct secret form = {0};
-    static const char grant[] = "refresh_token";
     int r;
 
     if (s->refresh.len == 0)
         return log_in_again(c, "there is no refresh token, and the access token has ended", err);
-    if (secret_alloc(&form, HTTP_FORM_MAX) < 0)
-        return err_oom(err);
-    r = http_form_add(&form, "grant_type", grant, strlen(grant));
-    r = r < 0 ? r : http_form_add(&form, "refresh_token", s->refresh.p, s->refresh.len);
+    r = http_form_make(fields, ARRAY_LEN(fields), &form, err);
     if (r < 0)
-        return err_set(err, r, "the request for a token is too long");
-    /* No scope: it stays what the user has granted, which may be less than what was asked for. */
+        return r;
     r = oauth_request(v, c, c->token_url, &form, s, err);
     if (r == -EKEYEXPIRED)
         return log_in_again(c, "the refresh token has expired or was revoked", err);
@@ -117,10 +114,9 @@ int oauth_get(const struct vault *v, const struct credential *c, bool fresh, str
         return 0;
     }
     r = renew(v, c, fresh ? &before.access : NULL, &now, err);
-    if (r < 0)
-        return r;
-    hand_over(&now, ret, ret_identity, ret_expires);
-    return 0;
+    if (r == 0)
+        hand_over(&now, ret, ret_identity, ret_expires);
+    return r;
 }
 
 int oauth_check(const struct vault *v, const struct credential *c, struct err *err) {

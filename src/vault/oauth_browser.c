@@ -57,34 +57,21 @@ static int browser_begin(const struct credential *c, struct browser *b, struct e
     return b->back ? 0 : err_oom(err);
 }
 
-static int add_params(const struct credential *c, const struct browser *b, struct secret *form) {
-    uint8_t digest[SHA256_LEN];
-    char challenge[RANDOM_TEXT];
-    const struct {
-        const char *key, *value;
-    } params[] = {{"response_type", "code"}, {"client_id", c->client_id},   {"redirect_uri", b->back},        {"scope", c->scope},
-                  {"state", b->state},       {"code_challenge", challenge}, {"code_challenge_method", "S256"}};
-    struct sha256 h;
-    int r = 0;
-
-    sha256_init(&h);
-    sha256_add(&h, b->verifier, strlen(b->verifier));
-    sha256_end(&h, digest);
-    base64_url(digest, sizeof digest, challenge);
-    for (size_t i = 0; r == 0 && i < ARRAY_LEN(params); i++)
-        if (params[i].value)
-            r = http_form_add(form, params[i].key, params[i].value, strlen(params[i].value));
-    return r;
-}
-
 /* The page that the browser opens. */
 static int make_url(const struct credential *c, const struct browser *b, char **ret, struct err *err) {
+    uint8_t digest[SHA256_LEN];
+    char challenge[RANDOM_TEXT];
+    const struct http_field fields[] = {
+        {"response_type", "code"}, {"client_id", c->client_id},   {"redirect_uri", b->back},        {"scope", c->scope},
+        {"state", b->state},       {"code_challenge", challenge}, {"code_challenge_method", "S256"}};
     CLEANUP(secret_done) struct secret form = {0};
+    int r;
 
-    if (secret_alloc(&form, HTTP_FORM_MAX) < 0)
-        return err_oom(err);
-    if (add_params(c, b, &form) < 0)
-        return err_set(err, -E2BIG, "the address of the login page is too long");
+    sha256_of(b->verifier, strlen(b->verifier), digest);
+    base64_url(digest, sizeof digest, challenge);
+    r = http_form_make(fields, ARRAY_LEN(fields), &form, err);
+    if (r < 0)
+        return r;
     *ret = str_dupf("%s%c%.*s", c->authorize_url, strchr(c->authorize_url, '?') ? '&' : '?', (int)form.len, form.p);
     return *ret ? 0 : err_oom(err);
 }
@@ -105,19 +92,14 @@ static int show_page(const struct credential *c, const struct browser *b, int op
 
 static int redeem(const struct vault *v, const struct credential *c, const struct browser *b, const struct secret *code,
                   struct oauth_state *s, struct err *err) {
+    const struct http_field fields[] = {{"grant_type", "authorization_code"},
+                                        {"code", code->p, code->len},
+                                        {"redirect_uri", b->back},
+                                        {"code_verifier", b->verifier}};
     CLEANUP(secret_done) struct secret form = {0};
-    static const char grant[] = "authorization_code";
-    int r;
+    int r = http_form_make(fields, ARRAY_LEN(fields), &form, err);
 
-    if (secret_alloc(&form, HTTP_FORM_MAX) < 0)
-        return err_oom(err);
-    r = http_form_add(&form, "grant_type", grant, strlen(grant));
-    r = r < 0 ? r : http_form_add(&form, "code", code->p, code->len);
-    r = r < 0 ? r : http_form_add(&form, "redirect_uri", b->back, strlen(b->back));
-    r = r < 0 ? r : http_form_add(&form, "code_verifier", b->verifier, strlen(b->verifier));
-    if (r < 0)
-        return err_set(err, r, "the request for a token is too long");
-    r = oauth_request(v, c, c->token_url, &form, s, err);
+    r = r < 0 ? r : oauth_request(v, c, c->token_url, &form, s, err);
     return r == -EKEYEXPIRED ? err_set(err, -ENOKEY, "the token server refuses the login's code") : r;
 }
 

@@ -15,7 +15,6 @@
 #include "vault/store.h"
 
 enum { INTERVAL_S = 5, INTERVAL_MAX_S = 120, SLOW_DOWN_S = 5, DEVICE_LIFETIME_S = 1800, SHOWN_MAX = 512 };
-static const char grant[] = "urn:ietf:params:oauth:grant-type:device_code";
 
 struct device {
     struct secret code;
@@ -65,33 +64,23 @@ static int device_read(const struct http_reply *reply, struct device *d, struct 
 }
 
 static int device_begin(const struct vault *v, const struct credential *c, struct device *d, struct err *err) {
+    const struct http_field fields[] = {{"client_id", c->client_id}, {"scope", c->scope}};
     CLEANUP(http_reply_done) struct http_reply reply = {0};
     CLEANUP(secret_done) struct secret form = {0};
-    int r;
+    int r = http_form_make(fields, ARRAY_LEN(fields), &form, err);
 
-    if (secret_alloc(&form, HTTP_FORM_MAX) < 0)
-        return err_oom(err);
-    r = http_form_add(&form, "client_id", c->client_id, strlen(c->client_id));
-    if (r == 0 && c->scope)
-        r = http_form_add(&form, "scope", c->scope, strlen(c->scope));
-    if (r < 0)
-        return err_set(err, r, "the request for a login is too long");
-    r = http_post(v, c->device_url, &form, NULL, &reply, err);
+    r = r < 0 ? r : http_post(v, c->device_url, &form, NULL, &reply, err);
     return r < 0 ? r : device_read(&reply, d, err);
 }
 
 static int poll_once(const struct vault *v, const struct credential *c, const struct device *d, struct oauth_state *s,
                      struct err *err) {
+    const struct http_field fields[] = {{"grant_type", "urn:ietf:params:oauth:grant-type:device_code"},
+                                        {"device_code", d->code.p, d->code.len}};
     CLEANUP(secret_done) struct secret form = {0};
-    int r;
+    int r = http_form_make(fields, ARRAY_LEN(fields), &form, err);
 
-    if (secret_alloc(&form, HTTP_FORM_MAX) < 0)
-        return err_oom(err);
-    r = http_form_add(&form, "grant_type", grant, strlen(grant));
-    r = r < 0 ? r : http_form_add(&form, "device_code", d->code.p, d->code.len);
-    if (r < 0)
-        return err_set(err, r, "the request for a token is too long");
-    return oauth_request(v, c, c->token_url, &form, s, err);
+    return r < 0 ? r : oauth_request(v, c, c->token_url, &form, s, err);
 }
 
 static int device_wait(const struct vault *v, const struct credential *c, struct device *d, struct oauth_state *s,

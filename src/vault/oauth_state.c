@@ -12,21 +12,33 @@
 
 enum { ERROR_CODE_MAX = 40, LIFETIME_MAX_S = 10 * 366 * 24 * 3600 };
 
+static const struct {
+    const char *key;
+    size_t offset, room;
+} tokens[] = {
+    {"access", offsetof(struct oauth_state, access), CREDENTIAL_VALUE_MAX},
+    {"refresh", offsetof(struct oauth_state, refresh), CREDENTIAL_VALUE_MAX},
+    {"client_secret", offsetof(struct oauth_state, client_secret), CREDENTIAL_VALUE_MAX},
+    {"identity", offsetof(struct oauth_state, identity), OAUTH_IDENTITY_MAX},
+};
+
+static struct secret *token_at(const struct oauth_state *s, size_t i) {
+    return (struct secret *)((char *)(uintptr_t)s + tokens[i].offset);
+}
+
 int oauth_state_init(struct oauth_state *s) {
     *s = (struct oauth_state){0};
-    if (secret_alloc(&s->access, CREDENTIAL_VALUE_MAX) < 0 || secret_alloc(&s->refresh, CREDENTIAL_VALUE_MAX) < 0 ||
-        secret_alloc(&s->client_secret, CREDENTIAL_VALUE_MAX) < 0 || secret_alloc(&s->identity, OAUTH_IDENTITY_MAX) < 0) {
-        oauth_state_done(s);
-        return -ENOMEM;
-    }
+    for (size_t i = 0; i < ARRAY_LEN(tokens); i++)
+        if (secret_alloc(token_at(s, i), tokens[i].room) < 0) {
+            oauth_state_done(s);
+            return -ENOMEM;
+        }
     return 0;
 }
 
 void oauth_state_done(struct oauth_state *s) {
-    secret_done(&s->access);
-    secret_done(&s->refresh);
-    secret_done(&s->client_secret);
-    secret_done(&s->identity);
+    for (size_t i = 0; i < ARRAY_LEN(tokens); i++)
+        secret_done(token_at(s, i));
 }
 
 /* A string member; absent or null leaves `to` as it is. */
@@ -58,15 +70,10 @@ static int known_keys_only(const json_t *j, struct err *err) {
 
 static int state_of_json(const struct credential *c, const json_t *j, struct oauth_state *s, struct err *err) {
     const json_t *expires = json_object_get(j, "expires");
-    const struct {
-        const char *key;
-        struct secret *to;
-    } members[] = {
-        {"access", &s->access}, {"refresh", &s->refresh}, {"client_secret", &s->client_secret}, {"identity", &s->identity}};
     int r = known_keys_only(j, err);
 
-    for (size_t i = 0; r == 0 && i < ARRAY_LEN(members); i++)
-        r = take_member(c, j, members[i].key, members[i].to, err);
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(tokens); i++)
+        r = take_member(c, j, tokens[i].key, token_at(s, i), err);
     if (r < 0)
         return r;
     if (expires && (!json_is_integer(expires) || json_integer_value(expires) < 0))
@@ -93,20 +100,20 @@ int oauth_state_read(const struct credential *c, const struct secret *text, stru
     return state_of_json(c, j, s, err);
 }
 
-static int add_token(json_t *j, const char *key, const struct secret *s) {
-    return s->len ? json_object_set_new(j, key, json_stringn(s->p, s->len)) : 0;
-}
-
 int oauth_state_write(const struct oauth_state *s, struct secret *ret, struct err *err) {
     CLEANUP(json_decrefp) json_t *j = json_object();
     CLEANUP(secret_done) struct secret text = {0};
 
     if (!j || secret_alloc(&text, VAULT_STORED_MAX) < 0)
         return err_oom(err);
-    if (add_token(j, "access", &s->access) < 0 || add_token(j, "refresh", &s->refresh) < 0 ||
-        add_token(j, "client_secret", &s->client_secret) < 0 || add_token(j, "identity", &s->identity) < 0 ||
-        json_object_set_new(j, "expires", json_integer((json_int_t)s->expires)) < 0)
-        return err_usage(err, "a token is not UTF-8");
+    for (size_t i = 0; i < ARRAY_LEN(tokens); i++) {
+        const struct secret *t = token_at(s, i);
+
+        if (t->len && json_object_set_new(j, tokens[i].key, json_stringn(t->p, t->len)) < 0)
+            return err_usage(err, "a token is not UTF-8");
+    }
+    if (json_object_set_new(j, "expires", json_integer((json_int_t)s->expires)) < 0)
+        return err_oom(err);
     text.len = json_dumpb(j, text.p, VAULT_STORED_MAX, JSON_COMPACT);
     if (text.len == 0 || text.len > VAULT_STORED_MAX)
         return err_set(err, -E2BIG, "the tokens are too long for the store");

@@ -36,8 +36,9 @@ int sealed_new(enum sealed_kind kind, struct sealed_head *ret, struct err *err) 
     return 0;
 }
 
-void sealed_id_text(const struct sealed_head *h, char out[static SEALED_ID_TEXT]) {
+const char *sealed_id_text(const struct sealed_head *h, char out[static SEALED_ID_TEXT]) {
     hex_encode(h->id, sizeof h->id, out);
+    return out;
 }
 
 int sealed_head_read(const char *bytes, size_t len, struct sealed_head *ret, struct err *err) {

@@ -46,7 +46,7 @@ static_assert(sizeof(struct sealed_head) == 16 + SEALED_ID + SEALED_SALT + SEALE
 
 /* A new store: random id and salt. */
 int sealed_new(enum sealed_kind kind, struct sealed_head *ret, struct err *err);
-void sealed_id_text(const struct sealed_head *h, char out[static SEALED_ID_TEXT]);
+const char *sealed_id_text(const struct sealed_head *h, char out[static SEALED_ID_TEXT]); /* out */
 /* Only what can be seen without a key. */
 int sealed_head_read(const char *bytes, size_t len, struct sealed_head *ret, struct err *err);
 

@@ -24,18 +24,17 @@ static int keyring_value(const struct vault *v UNUSED, const struct credential *
     return service_get(SERVICE_NAME, c->name, ret, err);
 }
 
-static int keyring_keep(const struct vault *v, const struct credential *c, const struct secret *value, struct err *err) {
+static int keyring_put_value(const struct vault *v, const struct credential *c, const struct secret *value, struct err *err) {
     CLEANUP(freep) char *label = str_dupf("Bawn: %s", c->name);
-    int r = label ? vault_withdraw(v, c, err) : err_oom(err);
+    int r = 0;
 
+    if (!value)
+        return service_rm(SERVICE_NAME, c->name, err);
+    r = label ? vault_withdraw(v, c, err) : err_oom(err);
     return r < 0 ? r : service_put(SERVICE_NAME, c->name, label, value, err);
 }
 
-static int keyring_forget(const struct vault *v UNUSED, const struct credential *c, struct err *err) {
-    return service_rm(SERVICE_NAME, c->name, err);
-}
-
-static const struct store_ops store_service = {.get = keyring_value, .put = keyring_keep, .rm = keyring_forget};
+static const struct store_ops store_service = {.get = keyring_value, .put = keyring_put_value};
 
 static const struct store_ops *const stores[] = {
     [STORE_FILE] = &store_file,
@@ -78,7 +77,7 @@ int store_put(const struct vault *v, const struct credential *c, const struct se
 }
 
 int store_rm(const struct vault *v, const struct credential *c, struct err *err) {
-    int r = stores[c->store]->rm ? stores[c->store]->rm(v, c, err) : 0;
+    int r = stores[c->store]->put ? stores[c->store]->put(v, c, NULL, err) : 0;
 
     return r == -ENOENT ? 0 : r < 0 ? err_ctx(err, r, "secret '%s'", c->name) : 0;
 }

@@ -67,14 +67,14 @@ static int command_read(int out, pid_t pid, uint64_t end_ms, struct secret *ret)
     return -ETIMEDOUT;
 }
 
-static int command_start(const struct vault *v, const struct credential *c, int *ret_out, pid_t *ret_pid, struct err *err) {
+static int command_start(const struct vault *v, char *const *argv, int input, int *ret_out, pid_t *ret_pid, struct err *err) {
     CLEANUP(closep) int in = -1, out = -1;
     int r = fd_pipe(&in, &out);
-    const int fds[] = {-1, out, -1};
+    const int fds[] = {input, out, -1};
     const struct spawn s = {
-        .path = c->command.v[0],
+        .path = argv[0],
         .search = true,
-        .argv = c->command.v,
+        .argv = argv,
         .envp = v->environ_,
         .fds = fds,
         .n_fds = ARRAY_LEN(fds),
@@ -86,7 +86,7 @@ static int command_start(const struct vault *v, const struct credential *c, int 
         return err_sys(err, r < 0 ? r : -errno, "make a pipe");
     r = spawn_start(&s, ret_pid, NULL);
     if (r < 0)
-        return err_set(err, -ENOKEY, "the command '%s' cannot be executed: %s", c->command.v[0], strerror(-r));
+        return err_set(err, -ENOKEY, "the command '%s' cannot be executed: %s", argv[0], strerror(-r));
     *ret_out = TAKE_FD(in);
     return 0;
 }
@@ -105,26 +105,28 @@ static int command_failure(int r, int status, const char *command, struct err *e
     return 0;
 }
 
-static int command_get(const struct vault *v, const struct credential *c, struct secret *ret, struct err *err) {
+int store_command_run(const struct vault *v, char *const *argv, int input, struct secret *ret, struct err *err) {
     CLEANUP(closep) int out = -1;
     uint64_t end = clock_ms() + timeout_ms(v);
     pid_t pid = -1;
     int status, r;
 
-    if (c->command.len == 0)
-        return err_usage(err, "it has no command");
-    r = command_start(v, c, &out, &pid, err);
+    r = command_start(v, argv, input, &out, &pid, err);
     if (r < 0)
         return r;
     r = command_read(out, pid, end, ret);
     kill(-pid, SIGKILL);
     status = process_end(pid);
-    r = command_failure(r, status, c->command.v[0], err);
+    r = command_failure(r, status, argv[0], err);
     if (r < 0)
         return r;
     if (ret->len && ret->p[ret->len - 1] == '\n')
         ret->p[--ret->len] = 0;
     return 0;
+}
+
+static int command_get(const struct vault *v, const struct credential *c, struct secret *ret, struct err *err) {
+    return c->command.len == 0 ? err_usage(err, "it has no command") : store_command_run(v, c->command.v, -1, ret, err);
 }
 
 const struct store_ops store_command = {.get = command_get};

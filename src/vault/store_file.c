@@ -15,6 +15,7 @@
 #include "os/dir.h"
 #include "os/fd.h"
 #include "os/keyring.h"
+#include "vault/filekey.h"
 #include "vault/input.h"
 #include "vault/lockfile.h"
 #include "vault/sealed.h"
@@ -29,16 +30,15 @@ enum { TRIES = 4 }; /* another vault made the store while we asked for its passp
 
 static const char passphrase_variable[] = "BAWN_PASSPHRASE_FILE";
 
-static int passphrase_file(const char *path, struct secret *ret, struct err *err) {
+static int passphrase_file(const char *path, struct secret *ret, struct stat *st, struct err *err) {
     CLEANUP(closep) int fd = path[0] == '/' ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) : -1;
-    struct stat st;
     int r;
 
     if (path[0] != '/') /* bawn starts us in another folder than it was started in */
         return err_usage(err, "%s is not an absolute path", passphrase_variable);
-    if (fd < 0 || fstat(fd, &st) < 0)
+    if (fd < 0 || fstat(fd, st) < 0)
         return err_set(err, -ENOKEY, "open the file '%s' that %s names: %s", path, passphrase_variable, strerror(errno));
-    if (S_ISREG(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077))
+    if (S_ISREG(st->st_mode) && st->st_uid == geteuid() && (st->st_mode & 077))
         return err_set(err, -ENOKEY, "others may read the passphrase in '%s': chmod 600 it", path);
     r = input_read(fd, VAULT_PASSPHRASE_MAX, ret, err);
     if (r == -E2BIG)
@@ -60,9 +60,10 @@ static int ask_passphrase(const struct vault *v, const char *question, struct se
     return r;
 }
 
-static int passphrase(const struct vault *v, struct secret *ret, struct err *err) {
+/* *ret_file: of the file that it came from; untouched if it was typed. */
+static int passphrase(const struct vault *v, struct secret *ret, struct stat *ret_file, struct err *err) {
     const char *path = vault_getenv(v, passphrase_variable);
-    int r = path ? passphrase_file(path, ret, err) : ask_passphrase(v, "Passphrase of Bawn's file store: ", ret, err);
+    int r = path ? passphrase_file(path, ret, ret_file, err) : ask_passphrase(v, "Passphrase of Bawn's file store: ", ret, err);
 
     if (r < 0)
         return r;
@@ -73,10 +74,9 @@ static int from_service(const struct sealed_head *h, struct secret *ret, struct 
     char id[SEALED_ID_TEXT];
     int r;
 
-    sealed_id_text(h, id);
     if (secret_alloc(ret, SEALED_KEY) < 0)
         return err_oom(err);
-    r = service_get(SERVICE_STORE, id, ret, err);
+    r = service_get(SERVICE_STORE, sealed_id_text(h, id), ret, err);
     if (r == -ENOENT)
         return err_set(err, -ENOKEY,
                        "the key of the file store is no longer in the Secret Service: its values are lost; remove "
@@ -92,30 +92,31 @@ static void remember_key(const struct vault *v, const struct sealed_head *h, con
 
     if (h->kind != SEALED_PASSPHRASE || vault_getenv(v, passphrase_variable))
         return;
-    sealed_id_text(h, id);
-    (void)keyring_put(id, key, VAULT_UNLOCKED_S); /* without keyrings the passphrase is asked for each time */
+    (void)keyring_put(sealed_id_text(h, id), key, VAULT_UNLOCKED_S); /* without keyrings the passphrase is asked for each time */
 }
 
-static int from_passphrase(const struct vault *v, const struct sealed_head *h, struct secret *ret, struct err *err) {
+static int from_passphrase(const struct vault *v, const struct sealed_head *h, bool skip_keyring, struct secret *ret,
+                           struct err *err) {
     CLEANUP(secret_done) struct secret phrase = {0};
-    int r = passphrase(v, &phrase, err);
+    struct stat file = {0};
+    int r = passphrase(v, &phrase, &file, err);
 
+    if (r == 0 && !skip_keyring && filekey_recall(h, &file, ret) == 0)
+        return 0;
     r = r < 0 ? r : sealed_derive(h, &phrase, ret, err);
     if (r < 0)
         return r;
     if (!sealed_key_fits(h, ret))
         return err_set(err, -ENOKEY, "wrong passphrase");
     remember_key(v, h, ret);
+    filekey_remember(h, &file, ret);
     return 0;
 }
 
 static int from_keyring(const struct sealed_head *h, struct secret *ret) {
     char id[SEALED_ID_TEXT];
-    int r;
 
-    sealed_id_text(h, id);
-    r = keyring_get(id, ret);
-    if (r == 0 && sealed_key_fits(h, ret))
+    if (keyring_get(sealed_id_text(h, id), ret) == 0 && sealed_key_fits(h, ret))
         return 0;
     secret_done(ret);
     return -ENOKEY;
@@ -144,7 +145,7 @@ static int unlock_key(const struct vault *v, const struct sealed_head *h, bool s
     else if (h->kind == SEALED_SERVICE)
         r = from_service(h, &key, err);
     else
-        r = !skip_keyring && from_keyring(h, &key) == 0 ? 0 : from_passphrase(v, h, &key, err);
+        r = !skip_keyring && from_keyring(h, &key) == 0 ? 0 : from_passphrase(v, h, skip_keyring, &key, err);
     if (r < 0)
         return r;
     make_known(v, &key);
@@ -160,10 +161,7 @@ static int new_in_service(struct sealed_head *ret, struct secret *ret_key, struc
     int r = sealed_new(SEALED_SERVICE, &h, err);
 
     r = r < 0 ? r : sealed_random_key(&key, err);
-    if (r < 0)
-        return r;
-    sealed_id_text(&h, id);
-    r = service_put(SERVICE_STORE, id, "Bawn: key of the file store", &key, err);
+    r = r < 0 ? r : service_put(SERVICE_STORE, sealed_id_text(&h, id), "Bawn: key of the file store", &key, err);
     if (r < 0)
         return r;
     sealed_set_key(&h, &key);
@@ -188,14 +186,16 @@ static int ask_twice(const struct vault *v, struct secret *ret, struct err *err)
 
 static int new_with_passphrase(const struct vault *v, struct sealed_head *ret, struct secret *ret_key, struct err *err) {
     CLEANUP(secret_done) struct secret phrase = {0};
+    struct stat file = {0};
     struct sealed_head h;
-    int r = vault_getenv(v, passphrase_variable) ? passphrase(v, &phrase, err) : ask_twice(v, &phrase, err);
+    int r = vault_getenv(v, passphrase_variable) ? passphrase(v, &phrase, &file, err) : ask_twice(v, &phrase, err);
 
     r = r < 0 ? r : sealed_new(SEALED_PASSPHRASE, &h, err);
     r = r < 0 ? r : sealed_derive(&h, &phrase, ret_key, err);
     if (r < 0)
         return r;
     sealed_set_key(&h, ret_key);
+    filekey_remember(&h, &file, ret_key);
     *ret = h;
     return 0;
 }
@@ -209,14 +209,14 @@ static int unlock_new(const struct vault *v, struct sealed_head *ret, struct sec
     return new_with_passphrase(v, ret, ret_key, err);
 }
 
-/* The new store did not come to be: takes its key out of the Secret Service again. */
+/* The new store did not come to be: takes its key out of the Secret Service and the keyring again. */
 static void unlock_undo(const struct sealed_head *h) {
     char id[SEALED_ID_TEXT];
 
-    if (h->kind != SEALED_SERVICE)
-        return;
-    sealed_id_text(h, id);
-    (void)service_rm(SERVICE_STORE, id, NULL);
+    if (h->kind == SEALED_SERVICE)
+        (void)service_rm(SERVICE_STORE, sealed_id_text(h, id), NULL);
+    else
+        (void)filekey_forget(h);
 }
 
 /* The file ----------------------------------------------------------------------------------------------------------- */
@@ -244,6 +244,14 @@ static int file_head(const struct vault *v, const struct buf *b, struct sealed_h
     return r < 0 ? err_ctx(err, r, "%s/%s", v->dir, file_name) : 0;
 }
 
+/* 1: there is a store, and *ret_head is its head; 0: there is none yet. */
+static int file_open(const struct vault *v, struct buf *b, struct sealed_head *ret_head, struct err *err) {
+    int r = file_load(v, b, err);
+
+    r = r < 0 || b->len == 0 ? r : file_head(v, b, ret_head, err);
+    return r < 0 ? r : b->len > 0;
+}
+
 static int file_entries(const struct vault *v, const struct buf *b, const struct secret *key, struct secret *ret,
                         struct err *err) {
     int r = sealed_open(buf_str(b), b->len, key, ret, err);
@@ -261,11 +269,10 @@ static int file_get(const struct vault *v, const struct credential *c, struct se
     struct sealed_head h;
     const char *p;
     size_t len;
-    int r = file_load(v, &b, err);
+    int r = file_open(v, &b, &h, err);
 
-    if (r == 0 && b.len == 0)
+    if (r == 0)
         return -ENOENT;
-    r = r < 0 ? r : file_head(v, &b, &h, err);
     r = r < 0 ? r : unlock_key(v, &h, false, &key, err);
     r = r < 0 ? r : file_entries(v, &b, &key, &entries, err);
     if (r < 0)
@@ -347,13 +354,11 @@ static int try_change(const struct vault *v, const struct credential *c, const s
     CLEANUP(buf_done) struct buf b = BUF_INIT(SEALED_FILE_MAX + 1);
     CLEANUP(secret_done) struct secret key = {0};
     struct sealed_head h;
-    int r = file_load(v, &b, err);
-    bool new = b.len == 0;
+    int r = file_open(v, &b, &h, err);
+    bool new = r == 0;
 
-    if (r == 0 && new && !value)
+    if (new && !value)
         return -ENOENT;
-    if (r == 0 && !new)
-        r = file_head(v, &b, &h, err);
     if (r < 0)
         return r;
     r = new ? unlock_new(v, &h, &key, err) : unlock_key(v, &h, false, &key, err);
@@ -377,22 +382,17 @@ static int file_change(const struct vault *v, const struct credential *c, const 
     return err_set(err, -EBUSY, "another process keeps making and removing the file store");
 }
 
-static int file_rm(const struct vault *v, const struct credential *c, struct err *err) {
-    return file_change(v, c, NULL, err);
-}
-
-const struct store_ops store_file = {.get = file_get, .put = file_change, .rm = file_rm};
+const struct store_ops store_file = {.get = file_get, .put = file_change};
 
 int file_unlock(const struct vault *v, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(SEALED_FILE_MAX + 1);
     CLEANUP(secret_done) struct secret key = {0};
     char id[SEALED_ID_TEXT];
     struct sealed_head h;
-    int r = file_load(v, &b, err);
+    int r = file_open(v, &b, &h, err);
 
-    if (r == 0 && b.len == 0)
+    if (r == 0)
         return err_set(err, -ENOKEY, "there is no file store yet: 'bawn secret set' makes it");
-    r = r < 0 ? r : file_head(v, &b, &h, err);
     r = r < 0 ? r : unlock_key(v, &h, true, &key, err);
     if (r < 0)
         return r;
@@ -400,28 +400,26 @@ int file_unlock(const struct vault *v, struct err *err) {
         log_line("the key of the file store is in the Secret Service: it is unlocked while that is");
         return 0;
     }
-    sealed_id_text(&h, id);
-    r = keyring_put(id, &key, VAULT_UNLOCKED_S);
+    r = keyring_put(sealed_id_text(&h, id), &key, VAULT_UNLOCKED_S);
     return r < 0 ? err_sys(err, r, "the kernel's keyring cannot be used here (set BAWN_PASSPHRASE_FILE instead)") : 0;
+}
+
+/* Where there is no keyring, there is no key in it either. */
+static bool is_dropped(int r) {
+    return r == 0 || r == -ENOKEY || r == -ENOSYS || r == -EPERM || r == -EACCES;
 }
 
 int file_lock(const struct vault *v, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(SEALED_FILE_MAX + 1);
     char id[SEALED_ID_TEXT];
     struct sealed_head h;
-    int r = file_load(v, &b, err);
+    int r = file_open(v, &b, &h, err);
 
-    if (r < 0 || b.len == 0)
-        return r;
-    r = file_head(v, &b, &h, err);
-    if (r < 0)
+    if (r <= 0)
         return r;
     if (h.kind == SEALED_SERVICE)
         return err_set(err, -ENOKEY, "the key of the file store is in the Secret Service: lock that");
-    sealed_id_text(&h, id);
-    r = keyring_drop(id);
-    /* Where there is no keyring, there is no key in it either. */
-    return r < 0 && r != -ENOKEY && r != -ENOSYS && r != -EPERM && r != -EACCES
-               ? err_sys(err, r, "take the key out of the keyring")
-               : 0;
+    r = filekey_forget(&h);
+    r = is_dropped(r) ? keyring_drop(sealed_id_text(&h, id)) : r;
+    return is_dropped(r) ? 0 : err_sys(err, r, "take the key out of the keyring");
 }

@@ -13,6 +13,7 @@
  *     bawn-vault --rm NAME                3: the same
  *     bawn-vault --check NAME             is the value available? JSON on stdout: {"ok":true}, or {"ok":false,"error":"..."} and status 1
  *     bawn-vault --unlock | --lock        the passphrase of the file store, for VAULT_UNLOCKED_S in the kernel's keyring
+ *     bawn-vault --registry HOST          3: a pipe to bawn-pull; the login that docker has for this registry, "user NUL secret"; none: nothing
  *     bawn-vault --login NAME             OAuth: device flow (RFC 8628), or, without device_url, in a browser of this machine; says on stderr
  *                                         what to do there
  *
@@ -38,7 +39,7 @@
  * AES-256-GCM; the key is random and in the Secret Service if there is one when the store is made, otherwise made by scrypt
  * from a passphrase, which comes from a terminal, or from the file that BAWN_PASSPHRASE_FILE names (a store that is made while
  * this is set has a passphrase). An unlocked key waits in the kernel's user keyring ("bawn:" and the store's id); one whose
- * passphrase came from the file does so only after --unlock.
+ * passphrase came from the file does so for all only after --unlock, and else for vaults that are shown the same file (filekey.h).
  */
 #pragma once
 
@@ -49,6 +50,7 @@ struct err;
 
 enum {
     VAULT_UNLOCKED_S = 8 * 3600,
+    VAULT_FILEKEY_S = 3600,               /* made again without a question */
     VAULT_COMMAND_TIMEOUT_MS = 30 * 1000, /* then the command and its children are ended */
     VAULT_DBUS_TIMEOUT_MS = 10 * 1000,
     VAULT_HTTP_TIMEOUT_MS = 30 * 1000,

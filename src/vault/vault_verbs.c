@@ -12,6 +12,7 @@
 #include "os/fd.h"
 #include "os/sock.h"
 #include "proto/brokermsg.h"
+#include "vault/docker_login.h"
 #include "vault/input.h"
 #include "vault/lockfile.h"
 #include "vault/oauth.h"
@@ -70,16 +71,6 @@ static int send_value(int status, const struct vault_verbs_value *v, struct err 
         memcpy(m.p + sizeof head + v->value.len, v->identity.p, v->identity.len);
     r = sock_send(FD_GIVEN, m.p, sizeof head + v->value.len + v->identity.len, NULL, 0);
     return r < 0 ? err_sys(err, r, "send the value to the broker") : 0;
-}
-
-/* The few numbers that the broker knows. */
-static int broker_status(int r) {
-    static const int known[] = {-EKEYEXPIRED, -ETIMEDOUT, -E2BIG};
-
-    for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if (r == known[i])
-            return r;
-    return -ENOKEY;
 }
 
 static int do_get(const struct task *t, struct err *err) {
@@ -165,10 +156,20 @@ static int do_authorize(const struct task *t, struct err *err) {
     return r < 0 ? r : oauth_browser(t->v, t->c, FD_GIVEN, err);
 }
 
+/* For bawn-pull, which gets no other value than this one. */
+static int do_registry(const struct task *t, struct err *err) {
+    CLEANUP(secret_done) struct secret login = {0};
+    int r = docker_login_get(t->v, t->name, &login, err);
+
+    r = r < 0 || !login.len ? r : fd_write_all(FD_GIVEN, login.p, login.len);
+    return r == -EPIPE ? 0 : r;
+}
+
 struct vault_verbs_verb {
     const char *name;
     int (*run)(const struct task *t, struct err *err);
     bool named, socket, may_ask, new_defs;
+    bool host; /* its name is a registry's, not one of a secret */
 };
 
 static const struct vault_verbs_verb verbs[] = {
@@ -180,6 +181,7 @@ static const struct vault_verbs_verb verbs[] = {
     {"--unlock", do_unlock, .may_ask = true},
     {"--lock", do_lock},
     {"--login", do_login, .named = true, .may_ask = true},
+    {"--registry", do_registry, .host = true, .socket = true},
 };
 
 static bool take_options(const struct vault_verbs_verb *b, int argc, char **argv, int i, struct task *t) {
@@ -197,11 +199,11 @@ static bool take_options(const struct vault_verbs_verb *b, int argc, char **argv
 static const struct vault_verbs_verb *find_verb(int argc, char **argv, struct task *t) {
     for (size_t i = 0; argc > 1 && i < ARRAY_LEN(verbs); i++) {
         const struct vault_verbs_verb *b = &verbs[i];
-        int want = b->named ? 3 : 2;
+        int want = b->named || b->host ? 3 : 2;
 
         if (!str_eq(b->name, argv[1]))
             continue;
-        t->name = b->named && argc > 2 ? argv[2] : NULL;
+        t->name = want == 3 && argc > 2 ? argv[2] : NULL;
         return argc >= want && take_options(b, argc, argv, want, t) ? b : NULL;
     }
     return NULL;
@@ -250,7 +252,7 @@ int vault_run_verb(int argc, char **argv, char *const *environ_) {
     if (r >= 0) {
         r = run_verb(b, &t, environ_, r > 0, &err);
         if (r < 0 && b->run == do_get)
-            (void)send_value(broker_status(r), &none, NULL); /* a broker that is gone needs no answer */
+            (void)send_value(vault_status(r), &none, NULL); /* a broker that is gone needs no answer */
     }
     if (r < 0)
         log_err(&err);

@@ -58,7 +58,8 @@ inter_net, net_of_network = network.inter_net, network.net
 
 ADDRESS = network.SERVERS[-1]
 PROGRAMS = pathlib.Path(os.environ.get("BAWN_AGENTS", "/var/tmp/bawn-agents"))
-SHAPES = {"api.anthropic.com": ("sk-ant-api03-", 95), "api.openai.com": ("sk-proj-", 156), "generativelanguage.googleapis.com": ("AIzaSy", 33)}
+SHAPES = {"api.anthropic.com": ("sk-ant-api03-", 95), "api.openai.com": ("sk-proj-", 156), "generativelanguage.googleapis.com": ("AIzaSy", 33),
+          model_servers.GATEWAY: ("corp-", 40)}
 
 
 def make_key(host):
@@ -106,6 +107,17 @@ class Models:
     def end(self):
         self.process.kill()
         self.process.wait()
+
+
+@pytest.fixture
+def local_model(inter_net, models):
+    """A model without a key on this machine's own loopback interface, over plain http."""
+    cmd = [sys.executable, HERE / "model_servers.py", models.folder, "127.0.0.1", str(model_servers.LOCAL_PORT)]
+    process = subprocess.Popen(network.into(inter_net.outer, *cmd), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    yield
+    process.kill()
+    process.wait()
 
 
 @pytest.fixture(scope="session")
@@ -167,26 +179,27 @@ class Agent:
     def environ(self, **more):
         return {"PATH": f"{self.program.parent}:{self.runner.environ()['PATH']}", **more}
 
-    def set_secret(self, net, key):
-        """Gives Bawn the key, in its encrypted file; returns the environment that opens it."""
+    def set_secret(self, net, key, *words):
+        """Gives Bawn the key, in its encrypted file; returns the environment that opens it. words: of `bawn secret set`, if not the usual ones."""
         phrase = self.runner.write(self.runner.top / "passphrase", "correct horse battery staple\n", 0o600)
         env = {"BAWN_PASSPHRASE_FILE": str(phrase)}
-        r = net.bawn("secret", "set", self.preset["secret"]["name"], "--host", self.host, "--store", "file", input=key.encode(), env=env)
+        words = words or (self.preset["secret"]["name"], "--host", self.host)
+        r = net.bawn("secret", "set", *words, "--store", "file", input=key.encode(), env=env)
         assert r.rc == 0, r
         return env
 
-    def start_inside(self, net, env):
-        return Run(net, [self.runner.path, "run", "--agent", self.name, "--", *ARGUMENTS[self.name]], self.environ(**env))
+    def start_inside(self, net, env, *options, arguments=()):
+        return Run(net, [self.runner.path, "run", *options, "--agent", self.name, "--", *ARGUMENTS[self.name], *arguments], self.environ(**env))
 
-    def start_outside(self, net, key):
+    def start_outside(self, net, key, arguments=(), variables=None):
         """The same without a sandbox: what the preset says is done by hand."""
         home = self.runner.home
         for path, content in self.preset.get("files", {}).items():
             self.runner.write(home / path, content)
         env = self.preset.get("env", {})
         trust = {"SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt", "NODE_EXTRA_CA_CERTS": "/etc/ssl/certs/ca-certificates.crt"}
-        return Run(net, [self.program, *self.preset.get("args", []), *ARGUMENTS[self.name]],
-                   self.environ(**env, **trust, **{v: key for v in self.variables}))
+        return Run(net, [self.program, *self.preset.get("args", []), *ARGUMENTS[self.name], *arguments],
+                   self.environ(**env, **trust, **{v: key for v in self.variables}, **(variables or {})))
 
 
 @pytest.fixture(params=list(ARGUMENTS))

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scripted models: the APIs that the agents of the tests speak, over https, each with one key that it takes and no other.
 
-    model_servers.py FOLDER ADDRESS       serves on ADDRESS:443 until killed, prints "ready"
+    model_servers.py FOLDER ADDRESS           serves on ADDRESS:443 until killed, prints "ready"
+    model_servers.py FOLDER ADDRESS PORT      plain http, as a model on one's own machine does, which takes every key
 
 FOLDER/models.pem, models-key.pem   certificate for the hosts of APIS
 FOLDER/keys.json       {"api.anthropic.com": "sk-ant-...", ...}; every other key gets the API's own 401
@@ -46,7 +47,7 @@ def tool_named(tools, *names):
 
 
 def shell_call(tools, command):
-    name, parameters = tool_named(tools, "Bash", "bash", "run_shell_command", "exec_command", "exec")
+    name, parameters = tool_named(tools, "mcp__bawn__exec", "bawn_exec", "Bash", "bash", "run_shell_command", "exec_command", "exec")
     if name == "exec":  # of Codex: a program that calls the tools
         return ("call", name, f"text((await tools.exec_command({json.dumps({'cmd': command})})).output)")
     words = {"command": command, "cmd": command, "description": "A test"}
@@ -54,7 +55,7 @@ def shell_call(tools, command):
 
 
 def read_call(tools, folder):
-    name, parameters = tool_named(tools, "Read", "read", "read_file")
+    name, parameters = tool_named(tools, "mcp__bawn__read_file", "bawn_read_file", "Read", "read", "read_file")
     key = next((p for p in ("file_path", "filePath", "path", "absolute_path") if p in parameters), None)
     return ("call", name, {key: f"{folder}/{MADE}"}) if name and key else shell_call(tools, f"cat {MADE}")
 
@@ -217,11 +218,30 @@ def gemini_wrong(_key):
                       "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID", "domain": "googleapis.com"}]}}
 
 
+# A company's gateway speaks all of them, below paths of its own.
+
+GATEWAY, BELOW = "llm.corp.example", "/models"
+
+
+def gateway(path, body, key):
+    path = path.removeprefix(BELOW)
+    api = anthropic if path.startswith("/v1/messages") else openai if path.startswith("/v1/responses") else gemini
+    return api(path, body, key)
+
+
+def gateway_wrong(_key):
+    return {"error": {"message": "error: no key of the company", "type": "authentication_error"}}
+
+
+# A server of one's own, which wants no key; what it is called depends on where it is seen from.
+LOCAL, LOCAL_PORT = "host.bawn.internal", 11434
+
 # host: (the API, what a wrong key gets, its status)
 APIS = {
     "api.anthropic.com": (anthropic, anthropic_wrong, "401 Unauthorized"),
     "api.openai.com": (openai, openai_wrong, "401 Unauthorized"),
     "generativelanguage.googleapis.com": (gemini, gemini_wrong, "400 Bad Request"),
+    GATEWAY: (gateway, gateway_wrong, "401 Unauthorized"),
 }
 
 
@@ -251,6 +271,8 @@ def respond(host, line, headers, body):
     state = "none" if not found else "real" if set(found) == {real} else "wrong"
     text = body.decode("utf-8", "replace")
     api, wrong, status = APIS.get(host, (None, None, None))
+    if host == LOCAL:
+        api, state = gateway, "real"
     number, said = 0, None
     if api and state == "real" and line.startswith("POST "):
         number, said = api(path, json.loads(text) if text.startswith("{") else {}, real)
@@ -287,7 +309,10 @@ async def main():
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(FOLDER / "models.pem", FOLDER / "models-key.pem")
     context.set_alpn_protocols(["http/1.1"])
-    await asyncio.start_server(serve, sock=reuse(sys.argv[2], 443), ssl=context, limit=16 << 20)
+    if len(sys.argv) > 3:
+        await asyncio.start_server(serve, sock=reuse(sys.argv[2], int(sys.argv[3])), limit=16 << 20)
+    else:
+        await asyncio.start_server(serve, sock=reuse(sys.argv[2], 443), ssl=context, limit=16 << 20)
     print("ready", flush=True)
     await asyncio.Event().wait()
 

@@ -17,14 +17,14 @@ import scan
 PLUGINS = {"opencode": {"registry.npmjs.org"}}  # it fetches the library for plugins, and nothing switches that off
 
 
-def checked_end(run, net, models, agent):
-    """The agent did all that the model said, and the model saw the real key only."""
+def checked_end(run, net, models, agent, host=None):
+    """The agent did all that the model said, and the model saw the real key only. host: not the usual one."""
     r = run.end()
     assert r.rc == 0 and model_servers.MARKER.encode() + b" read it" in r.out, r
     assert (net.runner.workspace / model_servers.MADE).read_text() == model_servers.CONTENT + "\n"
     assert os.listdir(net.runner.workspace) == [model_servers.MADE], "settings or logs are in the workspace"
     asked = models.requests()
-    assert {a["host"] for a in asked} == {agent.host}, asked
+    assert {a["host"] for a in asked} == {host or agent.host}, asked
     turns = [a["turn"] for a in asked if a["key"] == "real" and a["line"].startswith("POST ")]
     assert set(turns) == {0, 1, model_servers.LAST}, r
     assert not [a for a in asked if a["key"] == "wrong"], "a placeholder or another key went out"
@@ -71,6 +71,7 @@ def test_agent_inside(net, models, agent):
     models.go_on()
     r = checked_end(run, net, models, agent)
     assert find_afterwards(net, r, key) == []
+    assert any("http://bawn.internal/why" in a["body"] for a in models.requests()), "the model does not know where it is"
     log = [e for e in net.log() if e["host"] not in PLUGINS.get(agent.name, set())]
     assert {e["host"] for e in log} == {agent.host}, "telemetry, updates or a catalogue are on"
     assert {e["action"] for e in log} == {"allow"}, log
@@ -101,6 +102,36 @@ def test_agent_without_its_key(net, models, agent):
     assert not (net.runner.workspace / model_servers.MADE).exists()
 
 
+WORDS = "The user prefers words like antidisestablishmentarianism."
+TOKEN = "a-token-of-the-users-own-4711"
+HOOK = {"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "touch ~/.claude/the-hook-ran"}]}]}}
+OWN = {
+    "claude": {".claude/CLAUDE.md": WORDS, ".claude/settings.json": json.dumps({"env": {"MY_TOKEN": TOKEN}, "cleanupPeriodDays": 9, **HOOK}),
+               ".claude/.credentials.json": TOKEN},
+    "codex": {".codex/AGENTS.md": WORDS, ".codex/config.toml": f'model_reasoning_effort = "low"\napi_key = "{TOKEN}"\n', ".codex/auth.json": TOKEN},
+    "gemini": {".gemini/GEMINI.md": WORDS, ".gemini/settings.json": json.dumps({"ui": {"hideBanner": True, "apiKey": TOKEN}}),
+               ".gemini/oauth_creds.json": TOKEN},
+    "opencode": {".config/opencode/AGENTS.md": WORDS, ".config/opencode/opencode.json": json.dumps({"share": "disabled", "apiKey": TOKEN}),
+                 ".local/share/opencode/auth.json": TOKEN},
+}
+
+
+def test_agent_with_own_settings(net, models, agent):
+    """--agent-config: the agent obeys them, still uses its preset's model and key, and no credential of the user's is inside."""
+    env = agent.set_secret(net, models.keys[agent.host])
+    for path, text in OWN[agent.name].items():
+        agent.runner.write(agent.runner.home / path, text, 0o600)
+    models.hold()
+    run = agent.start_inside(net, env, "--agent-config=yes")
+    models.wait_for_last(run)
+    assert find_in_sandbox(net, run, scan.Needles(TOKEN)) == []
+    models.go_on()
+    checked_end(run, net, models, agent)
+    assert any(WORDS in json.dumps(a["body"]) for a in models.requests()), "its instructions are not read"
+    if agent.name == "claude":
+        assert list((agent.runner.home / ".local/state/bawn/volumes").glob("*/agent-claude/.claude/the-hook-ran")), "the hook did not run"
+
+
 # Outside: what the tests above would find
 
 def test_agent_outside(net, models, agent):
@@ -128,6 +159,7 @@ REQUESTS = {
     "api.anthropic.com": ("/v1/messages", "x-api-key: "),
     "api.openai.com": ("/v1/responses", "authorization: Bearer "),
     "generativelanguage.googleapis.com": ("/v1beta/models/gemini:generateContent", "x-goog-api-key: "),
+    model_servers.GATEWAY: (model_servers.BELOW + "/v1/messages", "authorization: Bearer "),
 }
 
 

@@ -12,7 +12,7 @@ import stat
 
 import pytest
 
-# What a start makes in a home (plan_home.c, plan_trust.c, plan_credentials.c), and what the tests mount there.
+# What a start makes in a home (plan_home.c), and what the tests mount there.
 NAMES = [".npm", ".local", ".yarn", ".bun", ".cargo", "go", ".m2", ".gradle", ".gitconfig", ".ssh", ".pki", ".gitignore_global", "a"]
 
 TRAP = """

@@ -4,6 +4,7 @@
  * stays denied for everything CMD starts; no_new_privs is set as a side effect.
  */
 #include <errno.h>
+#include <linux/netlink.h>
 #include <linux/sched.h>
 #include <seccomp.h>
 #include <stdio.h>
@@ -16,7 +17,8 @@
 struct denial {
     const char *feature, *call;
     int error;
-    uint32_t mask, value; /* of the first argument; mask 0: any call */
+    uint32_t mask, value; /* of an argument; mask 0: any call */
+    unsigned arg;         /* which one, from 0 */
 };
 
 static const struct denial denials[] = {
@@ -41,6 +43,7 @@ static const struct denial denials[] = {
     {"newmount", "mount_setattr", ENOSYS, 0, 0},
     {"closerange", "close_range", ENOSYS, 0, 0},
     {"memfd", "memfd_create", ENOSYS, 0, 0},
+    {"nftables", "socket", EPROTONOSUPPORT, UINT32_MAX, NETLINK_NETFILTER, 2},
 };
 
 static int fail(const char *what, const char *detail) {
@@ -53,7 +56,7 @@ static int deny_call(scmp_filter_ctx ctx, const struct denial *d) {
 
     if (d->mask == 0)
         return seccomp_rule_add(ctx, SCMP_ACT_ERRNO(d->error), nr, 0);
-    return seccomp_rule_add(ctx, SCMP_ACT_ERRNO(d->error), nr, 1, SCMP_A0(SCMP_CMP_MASKED_EQ, d->mask, d->value));
+    return seccomp_rule_add(ctx, SCMP_ACT_ERRNO(d->error), nr, 1, SCMP_CMP(d->arg, SCMP_CMP_MASKED_EQ, d->mask, d->value));
 }
 
 /* The number of calls denied; 0: no such feature; negative: errno. */

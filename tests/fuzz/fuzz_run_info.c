@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reader of run.json. Must hold: what is read is the same after it was written and read again. */
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "workspace/run/rundir_priv.h"
+#include "workspace/run/rundir.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
 /* What a pool is told to make a template of. Must hold: whatever is accepted is steps that a template may have, and all of its strings are
  * within the bytes. */
 #include "base/err.h"
-#include "jail/apply/template_priv.h"
+#include "jail/apply/template.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

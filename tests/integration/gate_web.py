@@ -152,7 +152,7 @@ def ask(s, *args, **kw):
 
 
 def code(answer):
-    return json.loads(answer[2])["error"]["code"]
+    return answer[1]["bawn-code"].decode()
 
 
 FORMS = [REAL, base64.b64encode(REAL).rstrip(b"="), REAL.hex().encode(), REAL.hex().upper().encode(), REAL[::-1],

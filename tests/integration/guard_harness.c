@@ -71,7 +71,7 @@ static size_t read_rules(const char *path, char *to, size_t size) {
 static int make_start(const struct harness *h, const char *root, char **argv, size_t argc) {
     static char protect[1 << 20], hide[1 << 20];
     struct init_text texts[2] = {{"", "hide", hide, read_rules(option(h, "hide"), hide, sizeof hide)},
-                                 {"", "protect", protect, 0}};
+                                 {"", option(h, "protect") ? "protect" : PROTECT_ORIGIN, protect, 0}};
     struct buf b = BUF_INIT(INIT_START_MAX);
     struct init_start s = {.flags = INIT_FLAG_NO_PIDNS,
                            .umask = (uint32_t)number(h, "umask", 8, 022),
@@ -174,7 +174,8 @@ static void note(const struct harness *h, const struct packet *p, bool with_fd) 
     if (!h->log)
         return;
     if (m->type == GUARD_MSG_REFUSED)
-        fprintf(h->log, "refused %d %s\n", m->value, p->path);
+        fprintf(h->log, "refused %d %s\n%s%s%s", m->value, p->path, strlen(p->path) < m->path_len ? "why " : "",
+                strlen(p->path) < m->path_len ? p->path + strlen(p->path) + 1 : "", strlen(p->path) < m->path_len ? "\n" : "");
     else
         fprintf(h->log, "touch %u %u %o %d %s\n", m->wait, m->unlinking, m->mode, with_fd, p->path);
     fflush(h->log);

@@ -10,7 +10,7 @@ import struct
 import threading
 
 MSG = struct.Struct("<Iiii240s")
-SIGNAL, STARTED, STOPPED, EXITED, FAILED, EXEC, OPEN, ALL = 1, 4, 5, 6, 7, 11, 12, 13
+SIGNAL, STARTED, STOPPED, EXITED, FAILED, NETWORK, EXEC, OPEN, ALL = 1, 4, 5, 6, 7, 9, 11, 12, 13
 NO_PIDNS, GUARD, RESIDENT = 16, 32, 64
 TTY, TTY_STDIN, TTY_STDOUT, TTY_STDERR, STDIN, STDOUT, STDERR, TERMIOS = 1, 2, 4, 8, 16, 32, 64, 256
 GUARD_MSG = struct.Struct("<IIIiIIQQQQ")
@@ -56,8 +56,9 @@ class Message:
 class Init:
     """pid1: in user, mount and pid namespaces of its own; guard: with the guard of direct mode, whose questions are answered with yes."""
 
-    def __init__(self, runner, pid1=True, guard=False, env=None, protect=b"", ignored=()):
-        self.runner, self.jobs = runner, 0
+    def __init__(self, runner, pid1=True, guard=False, env=None, protect=b"", ignored=(), shown=()):
+        self.runner, self.jobs, self.link = runner, 0, None
+        linked = shown or (os.environ.get("BAWN_TEST_LINK") and pid1 and not guard and not ignored)
         self.touched = []
         env = env or {"PATH": "/usr/bin:/bin", "HOME": "/", "BASE": "base"}
         self.sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -73,10 +74,17 @@ class Init:
                 os.dup2(fd, 3 + i)
 
         cmd = [runner.helper("bawn-init")]
+        if linked:
+            self.start_link(high[:2], shown)
+            cmd.append("--link")
         if pid1:
             cmd = ["unshare", "-U", "--map-current-user", "-p", "-f", "--mount-proc", *cmd]
         try:
-            self.proc = runner.popen(*cmd, preexec_fn=arrange, pass_fds=(3, 4, 5) if guard else (3, 4), start_new_session=False)
+            if linked:
+                self.proc = runner.popen(*cmd, stdin=self.stream, stdout=self.stream, start_new_session=False)
+                self.stream.close()
+            else:
+                self.proc = runner.popen(*cmd, preexec_fn=arrange, pass_fds=(3, 4, 5) if guard else (3, 4), start_new_session=False)
         finally:
             for fd in [*high, start]:
                 os.close(fd)
@@ -84,8 +92,27 @@ class Init:
             guards.close()
         if guard:
             threading.Thread(target=self.answer_guard, daemon=True).start()
+        if linked:
+            assert self.recv().type == NETWORK  # with no place: the far end is there
         ready = self.recv()
         assert ready.type == STARTED and ready.job == 0, ready
+
+    def start_link(self, born, shown):
+        """bawn-link with what bawn-init would have had; shown: paths inside whose connections come to self.places."""
+        self.stream, near = socket.socketpair()
+        self.places, places = zip(*(socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)))
+        high = [os.dup2(fd, 200 + i) for i, fd in enumerate([*born, near.fileno(), near.fileno(), *(p.fileno() for p in places)])]
+
+        def arrange():
+            for i, fd in enumerate(high):
+                os.dup2(fd, 3 + i)
+
+        argv = [word for i, path in enumerate(shown) for word in ("--show", str(i), path)]
+        self.link = self.runner.popen(self.runner.helper("bawn-link"), *argv, preexec_fn=arrange, pass_fds=range(3, 3 + len(high)), start_new_session=False)
+        for fd in high:
+            os.close(fd)
+        for s in (near, *places):
+            s.close()
 
     def answer_guard(self):
         while True:

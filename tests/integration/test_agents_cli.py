@@ -11,6 +11,7 @@ import pytest
 PRESET = {
     "name": "fake", "title": "Fake agent", "command": "fake-agent", "args": ["--from-preset"], "env": {"FAKE_QUIET": "1"},
     "home": [".fake", ".config/fake"], "files": {".fake/settings.json": "{\"seen\": true}\n", ".config/fake/deep/er.txt": "x"},
+    "instructions": ".fake/AGENTS.md",
     "hosts": ["model.example:443"], "deny": ["telemetry.example"], "secret": {"name": "fake", "host": "model.example", "env": ["FAKE_KEY"]},
 }
 SCRIPT = """#!/bin/sh
@@ -37,6 +38,16 @@ def test_the_agent_is_the_command(agent):
     r = run(agent, "--", "-p", "hello")
     assert r.rc == 0, r
     assert r.out.startswith(b"args: --from-preset -p hello\nquiet: 1\n{\"seen\": true}\nx"), r
+
+
+def test_it_is_told_where_it_is(agent):
+    """In its own folder, never in the project; and what is there already stays."""
+    script = agent.home / "tools" / "fake-agent"
+    script.write_text("#!/bin/sh\ncat ~/.fake/AGENTS.md; echo mine > ~/.fake/AGENTS.md\n")
+    r = run(agent)
+    assert r.rc == 0 and b"http://bawn.internal/why" in r.out and b"bawn policy allow HOST:PORT" in r.out and b"Bawn denied" in r.out, r
+    assert os.listdir(agent.workspace) == []
+    assert run(agent).out == b"mine\n"
 
 
 def test_the_programs_name_may_be_said_once_more(agent):

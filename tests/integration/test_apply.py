@@ -2,6 +2,7 @@
 """`bawn apply`, `discard` and `rollback`: what comes back from a run, and what never does."""
 
 import os
+import re
 import shutil
 import stat
 import time
@@ -224,6 +225,32 @@ def test_what_sync_mode_held_back(files):
     assert r.rc == 0 and hook.exists(), r
     assert files.bawn("apply", "--undo").rc == 0
     assert not hook.exists() and (files.workspace / "gone").read_text() == "new\n"
+
+
+def test_the_advice_of_sync_names_the_right_run(files):
+    """The record of what was copied back is later than the run that holds something back."""
+    files.write(".git/hooks/readme", "x")
+    r = files.bawn("run", "-w", "sync", "--", "sh", "-c", "echo new > gone; echo '#!/bin/sh' > .git/hooks/pre-commit")
+    review, apply, discard = re.search(rb"held back in '\S+': bawn (review \S+), then bawn (apply \S+) or bawn (discard \S+)\n", r.err).groups()
+    back = re.search(rb"'bawn (rollback \S+)' takes back", r.err)[1]
+    seen = files.bawn(*review.decode().split())
+    assert seen.rc == 1 and b"A  .git/hooks/pre-commit" in seen.out and b"  gone" not in seen.out, seen
+    assert files.bawn(*apply.decode().split(), "--yes").rc == 0 and (files.workspace / ".git/hooks/pre-commit").exists()
+    assert files.bawn(*back.decode().split()).rc == 0 and (files.workspace / "gone").read_text() == "x"
+    assert review.split()[1] == apply.split()[1] == discard.split()[1] != back.split()[1]
+
+
+def test_a_dry_run_says_would(files):
+    overlay(files, EDIT)
+    r = files.bawn("apply", "--dry-run")
+    assert r.rc == 0 and b"M would apply a\n" in r.out and b" would be applied; nothing was done (--dry-run)\n" in r.out, r
+    assert b" applied " not in r.out.replace(b"be applied", b""), r
+
+
+def test_there_is_nothing_to_review(files):
+    for words in (["review"], ["review", "--json"], ["review", "--sarif"], ["review", "-i"], ["diff"], ["apply"]):
+        r = files.bawn(*words)
+        assert r.rc == 125 and r.out == b"" and b"no run here" in r.err, r
 
 
 def test_worktree_mode(files):

@@ -621,12 +621,11 @@ def new_spki(folder, runner):
 
 
 def test_leaf(broker, runner, ca):
-    """For what policy does not deny; to ask is enough, because the human is asked about each request."""
+    """For every host, because the gate answers in the place of denied ones; only the sandbox trusts the CA. Values are another matter."""
     spki = new_spki(ca, runner)
     b = broker(ca=ca, rules=[{"action": "deny", "host": "no.test"}, {"action": "ask", "host": "maybe.test"}, ALLOW])
-    assert b.leaf("no.test", spki)[0] == -errno.EACCES
-    assert b.leaf("unlisted.test", spki)[0] == -errno.EACCES
-    assert b.leaf("maybe.test", spki)[0] == 0
+    for host in ("no.test", "unlisted.test", "maybe.test"):
+        assert b.leaf(host, spki)[0] == 0
     status, der = b.leaf("api.test", spki)
     assert status == 0
     text = runner.run("openssl", "x509", "-inform", "DER", "-noout", "-text", input=der).out

@@ -73,6 +73,21 @@ def test_slip_gets_a_suggestion(user):
         assert r.rc == 64 and b"doctor" in r.err and r.out == b"", r
 
 
+def test_commands_that_do_not_exist(user, commands):
+    """Also of a group: no usage with exit status 0."""
+    groups = {name.split()[0] for name in commands if " " in name} - set(commands)
+    assert {"policy", "secret", "profile", "config", "pool"} <= groups
+    for group in groups:
+        nope, bare, flag, asked = (user.bawn(group, "nope"), user.bawn(group), user.bawn(group, "--help"), user.bawn("help", group))
+        assert nope.rc == 64 and nope.out == b"", nope
+        assert f"there is no command '{group} nope'\n".encode() in nope.err and f"see 'bawn help {group}'".encode() in nope.err, nope
+        assert bare.rc == 64 and flag.rc == asked.rc == 0, (bare, flag, asked)
+        assert bare.out == flag.out == asked.out, bare
+    for words, meant in ((["policy", "lss"], "policy ls"), (["config", "shwo"], "config show"), (["polcy", "ls"], "policy")):
+        r = user.bawn(*words)
+        assert r.rc == 64 and f"(did you mean '{meant}'?)".encode() in r.err, r
+
+
 def test_colours_only_on_a_terminal(user):
     assert b"\x1b" not in user.bawn("help", env={"TERM": "xterm"}).out
     assert b"\x1b[1m" in on_terminal(user, "help")

@@ -26,6 +26,7 @@ PLACEHOLDER = re.compile(r"\[|(?<![\w$/-])(NAME|HOST|COMMAND|ARG|ARGUMENTS|SANDB
 # What cannot run here, and why. Searched for in the command.
 NOT_RUN = [
     (r"--agent\b", "needs an agent and its key: tests/agents"),
+    (r"--engine (docker|podman|gvisor|lima|sbx)|BAWN_SANDBOX=podman", "needs a daemon or an engine's own setup: tests/conformance"),
     (r"bawn agents --install", "installs from the network: tests/network/test_agent_install.py"),
     (r"^(sudo )?make( try| check| bench| install.*)?$", "builds, tests or installs Bawn itself: the check does"),
     (r"^(sudo )?(apt|apt-get) ", "installs packages"),
@@ -37,6 +38,8 @@ NOT_RUN = [
     (r"^bawn secret login", "needs an OAuth server: tests/network/test_secret_oauth.py"),
     (r"^bawn policy (approve|reject) \d", "names a question that waits in the example: tests/network/test_ask.py"),
     (r"bawn-\d+-20\d{6}T", "names a run of the example: test_batch.py"),
+    (r"^bawn mcp\b", "needs a client: test_mcp.py, test_mcp_sdk.py"),
+    (r"^bawn-sh\b", "is a link beside the program: test_bawn_sh.py"),
     (r"^bawn-key", "exists inside only: tests/network/test_secret_socket.py"),
 ]
 # Blocks that are no commands: a text of the block, and what it is.

@@ -226,6 +226,6 @@ def test_chunk_signatures_are_refused(aws, web, broker):
     auth = b"Authorization: AWS4-HMAC-SHA256 Credential=AKIAABCDEFGHIJKLMNOP/x, SignedHeaders=host;x-amz-date, Signature=0"
     with tls(aws, aws.ca) as s:
         answer = ask(s, b"PUT", b"/", auth, b"x-amz-date: 20260101T000000Z", b"x-amz-content-sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD", body=b"x")
-        assert answer[0] == 502 and "chunk by chunk" in json.loads(answer[2])["error"]["reason"]
+        assert answer[0] == 502 and "chunk by chunk" in answer[2].decode()
         assert ask(s)[0] == 200  # anonymous requests stay so
     assert not broker.asked and "authorization" not in web.requests[0]["fields"]

@@ -254,7 +254,7 @@ def test_no_value_no_request(inside, web, broker, status, words):
     with tls(inside, inside.ca) as s:
         answer = ask(s, b"GET", b"/", b"X-Api-Key: " + H)
         assert answer[0] == 502 and code(answer) == "BAWN_NET_SECRET_UNAVAILABLE"
-        assert words in json.loads(answer[2])["error"]["reason"]
+        assert words in answer[2].decode()
         broker.values[0] = REAL
         assert ask(s)[0] == 200
     assert len(web.requests) == 1

@@ -295,8 +295,10 @@ ATTACKS = [
     "os.rename('evil', '.git/worktrees')",
     "os.rename('evil', '.git/extra')",
     "os.symlink('../evil', '.git/extra')",
-    "os.mkdir('plain/.git')",
     "os.mkdir('plain/.GIT')",
+    "os.mkdir('plain/.git'); put('plain/.git/config', W|C)",
+    "os.mkdir('plain/.git'); os.rename('file', 'plain/.git/config')",
+    "os.mkdir('plain/.git'); os.mkdir('plain/.git/hooks'); put('plain/.git/hooks/pre-commit', W|C)",
     "put('plain/.git', W|C, b'gitdir: ../evil')",
     "os.symlink('../evil', 'plain/.git')",
     "os.rename('evil', 'plain/.git')",
@@ -330,7 +332,7 @@ ATTACKS = [
     "raw('link', 'file', 'plain/.envrc')",
     "raw('unlink', '.envrc')",
     "raw('chmod', '.envrc', 0o777)",
-    "raw('mkdir', 'plain/.git', 0o755)",
+    "raw('mkdir', 'plain/.GIT', 0o755)",
 ]
 
 
@@ -375,11 +377,12 @@ def test_refused(scene, kind, code):
         assert outside.out == b"OK\n", f"the attack does not work even without the guard: {outside}"
     finally:
         shutil.rmtree(copy, ignore_errors=True)
-    assert g.attack(code) in ("EACCES", "EPERM")
+    # What git writes in place is judged when it is closed: the caller hears nothing, and nothing of it is there.
+    assert g.attack(code) in (("OK",) if "gitdir: " in code and "W|C" in code else ("EACCES", "EPERM"))
     after = g.tree()
-    made = {b"plain/.vscode", b"plain/l"}  # harmless halves of an attack
-    for path in made & after.keys():
-        os.rmdir(g.ws / os.fsdecode(path)) if path == b"plain/.vscode" else os.unlink(g.ws / os.fsdecode(path))
+    made = {b"plain/.vscode", b"plain/l", b"plain/.git", b"plain/.git/hooks"}  # harmless halves of an attack
+    for path in sorted(made & after.keys(), reverse=True):
+        os.unlink(g.ws / os.fsdecode(path)) if path == b"plain/l" else os.rmdir(g.ws / os.fsdecode(path))
     assert {k: v for k, v in after.items() if k not in made} == before
     assert g.refused() != []
 
@@ -454,9 +457,11 @@ def test_what_is_hidden_cannot_be_changed(guarded):
     guarded.runner.write("a.pem", "key")
     guarded.runner.write("deep/secret", "x")
     before = guarded.tree()
-    for code in ["put('a.pem', W)", "os.unlink('a.pem')", "os.rename('a.pem', 'a')", "os.link('a.pem', 'a')", "os.chmod('a.pem', 0o777)", "os.truncate('a.pem', 0)",
+    for code in ["put('a.pem', W)", "os.rename('a.pem', 'a')", "os.link('a.pem', 'a')", "os.chmod('a.pem', 0o777)", "os.truncate('a.pem', 0)",
                  "os.rename('rules', 'a.pem')", "os.rename('deep', 'shallow')"]:
         assert guarded.attack(code, hide=guarded.ws / "rules") in ("EACCES", "EPERM"), code
+    assert guarded.attack("os.unlink('a.pem')", hide=guarded.ws / "rules") == "OK"  # to the inside there is nothing, and it stays
+    assert guarded.tree() == before
     assert guarded.sh("rm -rf a.pem deep || true", hide=guarded.ws / "rules").rc == 0
     assert guarded.tree() == before
 
@@ -467,9 +472,32 @@ def test_config_may_be_rewritten_as_it_is(repo):
     assert repo.attack("put('.git/config.lock', W|C|X, open('.git/config','rb').read()); os.rename('.git/config.lock', '.git/config')") == "OK"
     assert (config.read_bytes(), config.stat().st_ino) == before and not (repo.ws / ".git/config.lock").exists()
     assert repo.refused() == []
-    assert repo.attack("put('.git/config.lock', W|C|X, b'[core]'); os.rename('.git/config.lock', '.git/config')") == "EACCES"
-    assert repo.refused() == [".git/config"]
+    assert repo.attack("put('.git/config.lock', W|C|X, b'[core]\\n\\tfsmonitor = x\\n'); os.rename('.git/config.lock', '.git/config')") == "EACCES"
+    assert repo.refused() == [".git/config"] and any(line.startswith("why core.fsmonitor: ") for line in repo.log())
     assert (config.read_bytes(), config.stat().st_ino) == before
+
+
+def test_config_may_change_in_what_runs_nothing(repo):
+    """A copy of the guard's own takes its place; the file that was written inside is gone."""
+    config = repo.ws / ".git/config"
+    os.chmod(config, 0o640)
+    text = config.read_bytes() + b"[user]\n\tname = x\n"
+    assert repo.attack(f"f = open('.git/config.lock', 'wb'); f.write({text!r}); f.flush(); i = os.fstat(f.fileno()).st_ino; os.rename('.git/config.lock', '.git/config');"
+                       "f.write(b'evil'); f.flush(); assert os.stat('.git/config').st_ino != i and os.fstat(f.fileno()).st_nlink == 0") == "OK"
+    assert config.read_bytes() == text and stat.S_IMODE(config.stat().st_mode) == 0o640 and not (repo.ws / ".git/config.lock").exists()
+    assert repo.refused() == [] and {".git/config", ".git/config.lock"} <= set(repo.touched())
+    assert sorted(os.listdir(repo.ws / ".git")) == sorted(set(os.listdir(repo.ws / ".git")) - {n for n in os.listdir(repo.ws / ".git") if n.startswith(".config")})
+
+
+def test_repositories_can_be_made_and_removed(repo):
+    r = repo.sh("git init -q n; git -C n config user.name x; git -C n config user.email x@x; git -C n commit -q --allow-empty -m x; git clone -q . m; git -C m remote rename origin up;"
+                "git -C m config --list --local; test $(git -C n config core.filemode) = true; ! git -C n config core.symlinks; git init -q; rm -rf n m; ls")
+    assert r.rc == 0 and b"remote.up.url=" in r.out and r.out.endswith(b"file\n"), r
+    assert repo.refused() == []
+    repo.runner.write("h/.git/hooks/pre-commit", "#!/bin/sh\n")
+    repo.runner.write("h/.git/config", "[core]\n\thooksPath = x\n")
+    repo.sh("rm -rf h .git; true")
+    assert sorted(p.name for p in (repo.ws / "h/.git").rglob("*")) == ["config", "hooks", "pre-commit"] and (repo.ws / ".git/config").exists()
 
 
 # What the supervisor hears
@@ -521,3 +549,20 @@ def test_a_second_listener_is_refused(guarded):
     """Somebody else answers already: direct mode says what to do instead."""
     r = guarded.run(guarded.tools / "harness", guarded.init, guarded.ws, "--", "true")
     assert r.rc == 125 and re.search(rb"use --workspace overlay", r.out), r
+
+
+def test_what_is_written_in_place_is_judged_at_the_close(repo):
+    """.git of a submodule, commondir and gitdir of a worktree: what git writes comes, everything else leaves what was there."""
+    repo.runner.write(".git/worktrees/h/commondir", "../..\n")
+    repo.runner.write(".git/worktrees/h/gitdir", "/h/.git\n")
+    code = "\n".join(["os.makedirs('s/deep'); os.makedirs('.git/worktrees/w')", "def w(p, t, m='wb'):\n with open(p, m) as f: f.write(t)",
+                      "w('s/.git', b'gitdir: ../.git/modules/s\\n'); w('s/deep/.git', os.fsencode('gitdir: ' + os.getcwd() + '/.git/modules/s/modules/deep'))",
+                      "w('.git/worktrees/w/commondir', b'../..\\n'); w('.git/worktrees/w/gitdir', os.fsencode(os.getcwd() + '/x/.git\\n'))",
+                      "w('.git/worktrees/h/commondir', b'../../evil\\n'); w('.git/worktrees/h/gitdir', b'evil\\n'); w('.git/worktrees/h/commondir', b'more', 'ab')",
+                      "for i in range(40): f = os.open(f's{i % 3}', W|C); os.mkdir(f'm{i}'); w(f'm{i}/.git', b'gitdir: ../evil')",
+                      "held = [os.open('s/.git', W) for i in range(16)]", "try:\n os.open('s/.git', W)\n raise SystemExit('too many')\nexcept PermissionError: pass"])
+    assert repo.attack(code) == "OK"
+    read = lambda path: (repo.ws / path).read_text()
+    assert read("s/.git") == "gitdir: ../.git/modules/s\n" and read("s/deep/.git") == "gitdir: ../../.git/modules/s/modules/deep\n"
+    assert read(".git/worktrees/w/commondir") == read(".git/worktrees/h/commondir") == "../..\n" and read(".git/worktrees/w/gitdir") == f"{repo.ws}/x/.git\n" and read(".git/worktrees/h/gitdir") == "/h/.git\n"
+    assert not list(repo.ws.glob("m*/.git")) and {"m0/.git", ".git/worktrees/h/gitdir", ".git/worktrees/h/commondir"} <= set(repo.refused())

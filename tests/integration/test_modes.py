@@ -46,7 +46,7 @@ def test_no_change_leaves_nothing(who, mode):
     assert tree(who.workspace, times=True) == before
     if mode == "worktree":
         assert git(who, "for-each-ref") + git(who, "worktree", "list") == branches
-    known = {"ignore", "runs", "volumes", "caches", "trust", "trust.json", "audit"}
+    known = {"ignore", "runs", "volumes", "caches", "trust", "trust.json", "audit", "seldom", "ca", "run"}
     assert {p.name for p in state(who).iterdir()} <= known
 
 

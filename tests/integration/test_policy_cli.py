@@ -69,7 +69,7 @@ def test_nobody_to_ask(user_runner):
     write(user_runner, user_runner.home / CONFIG, {"sandbox": {"ask": "never"}})
     v = explain(user_runner, "example.com:443")
     assert (v["action"], v["code"]) == ("deny", "BAWN_NET_DENIED_HOST")
-    assert v["stage"] == "lookup" and v["hint"].endswith("bawn policy allow example.com")
+    assert v["stage"] == "lookup" and v["hint"].endswith("bawn policy allow example.com:PORT")
 
 
 # ATTACKS 46-48: every one of these spellings must be refused, or be the host that it is, under a rule that allows *.good.example.
@@ -175,6 +175,27 @@ def test_allow_deny_rm(runner):
     assert r.rc == 125 and b"has no rule 'mine'" in r.err, r
     assert explain(runner, "gist.github.com:443")["action"] == "deny" and explain(runner, "x.example.org:9")["action"] == "allow"
     assert [p.name for p in file.parent.iterdir()] == ["network.json"], "no temporary file stays"
+
+
+def test_rm_where_no_rule_was_ever_made(runner):
+    """No folder, no file, no rules: the same answer, and nothing is made."""
+    said = b"bawn: there is no rule 'nope' (see 'bawn policy ls')\n"
+    r = policy(runner, "rm", "nope")
+    assert r.rc == 125 and r.err == said, r
+    assert not (runner.home / ".config").exists()
+    r = policy(runner, "rm", "nope", "--project")
+    assert r.rc == 125 and r.err == said and not (runner.workspace / ".bawn").exists(), r
+    write(runner, runner.home / USER, "{}")
+    r = policy(runner, "rm", "nope")
+    assert r.rc == 125 and r.err == said, r
+
+
+def test_a_url_is_no_host(runner):
+    r = policy(runner, "allow", "http://h/")
+    assert r.rc == 64 and b"a rule names a host, not a URL; did you mean 'h'?" in r.err, r
+    r = runner.bawn("run", "--allow", "https://example.com:8443/x", "--", "true")
+    assert r.rc == 64 and b"did you mean 'example.com:8443'?" in r.err, r
+    assert not (runner.home / USER).exists()
 
 
 def test_the_rest_of_a_file_stays(user_runner):

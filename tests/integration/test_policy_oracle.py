@@ -35,7 +35,7 @@ def cli():
     subprocess.run([sys.executable, policy / "embed_groups.py", top / "groups.c", *sorted((ROOT / "profiles/groups").glob("*.txt"))], check=True)
     flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover"] if os.environ.get("BAWN_SANITIZED") else []
     subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", *flags, "-I", ROOT / "src", "-include", ROOT / "src/base/banned.h", "-o", top / "cli",
-                    ROOT / "tests/integration/policy_cli.c", *sorted((ROOT / "src/base").glob("*.c")), *sorted(policy.rglob("*.c")), top / "groups.c",
+                    ROOT / "tests/integration/policy_cli.c", *sorted((ROOT / "src/base").glob("*.c")), *sorted(policy.rglob("*.c")), ROOT / "src/os/fd.c", top / "groups.c",
                     "-ljansson"], check=True)
     yield top / "cli"
     shutil.rmtree(top)

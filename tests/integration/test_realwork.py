@@ -191,8 +191,9 @@ def test_git(runner):
     assert out.split()[0] == "2"
     r = runner.run("git", "log", "--format=%s")
     assert r.out == b"second\nfirst\n", r
-    assert runner.bawn("run", "--", "git", "worktree", "add", "-q", "wt", "side").rc != 0
-    assert runner.run("git", "worktree", "prune").rc == 0 and runner.run("git", "status", "--porcelain").out == b""
+    assert runner.bawn("run", "--", "git", "worktree", "add", "-q", "wt", "side").rc == 0
+    assert runner.run("git", "-C", "wt", "log", "-1", "--format=%s").out == b"second\n"
+    assert runner.run("git", "worktree", "remove", "wt").rc == 0 and runner.run("git", "status", "--porcelain").out == b""
 
 
 def test_git_makes_repositories_where_they_stay_inside(runner):

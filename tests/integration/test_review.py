@@ -214,7 +214,7 @@ def test_paths_choose(changed):
     names = changed.bawn("diff", "--name-only").out.decode().splitlines()
     assert "src/a.c" in names and '"deep/er/a b\\042c"' in names
     stat = changed.bawn("diff", "--stat", "src").out.decode()
-    assert " src/a.c | 2 +-\n" in stat and "1 lines added, 1 removed" in stat, stat
+    assert " src/a.c | 2 +-\n" in stat and "1 line added, 1 removed" in stat, stat
     r = changed.bawn("diff", "nothing-like-it")
     assert r.rc == 125 and b"no change of run 'r'" in r.err, r
 

@@ -63,7 +63,9 @@ class Secrets:
 
 @pytest.fixture
 def secrets(user_runner):
-    return Secrets(user_runner)
+    s = Secrets(user_runner)
+    yield s
+    s.vault.run("--lock")  # a user has room for 200 keys
 
 
 def test_a_value_is_kept_and_never_shown(secrets):
@@ -98,6 +100,36 @@ def test_the_other_stores(secrets):
     assert secrets.test("github")[0]["value"] == {"ok": True}
     assert not secrets.test("maps")[0]["value"]["ok"]
     assert secrets.test("maps", env={"MAPS_KEY": VALUE})[0]["value"]["ok"]
+
+
+CLASHES = {
+    "header": ([["--host", "a.example", "--env", "THE_KEY"], ["--host", "b.example", "--env", "X", "--env", "THE_KEY"]], "THE_KEY", VALUE),
+    "known hosts": ([["--host", "api.anthropic.com"], ["--host", "api.anthropic.com"]], "ANTHROPIC_API_KEY", VALUE),
+    "sigv4": ([["--host", "a.example", "--sigv4", "eu/s3"], ["--host", "b.example", "--sigv4", "eu/sts"]], "AWS_ACCESS_KEY_ID", AWS),
+    "sigv4 and header": ([["--host", "a.example", "--sigv4", "eu/s3"], ["--host", "b.example", "--env", "AWS_SECRET_ACCESS_KEY"]], "AWS_SECRET_ACCESS_KEY", AWS),
+}
+
+
+@pytest.mark.parametrize("clash", CLASHES)
+def test_two_secrets_for_one_variable(runner, clash):
+    """No run takes one of them by the alphabet: it is refused with both names, until the user chooses."""
+    secrets = Secrets(runner)
+    (first, second), variable, value = CLASHES[clash]
+    secrets.set("beta", *first, value=value)
+    r = secrets.set("alpha", *second, value=value)
+    assert f"'beta' has the variable {variable} too: a run with both is refused".encode() in r.err, r
+
+    def run(*args):
+        return runner.bawn("run", *args, "--", "sh", "-c", f"echo ${variable}", env=secrets.env)
+
+    r = run()
+    assert r.rc == 64 and not r.out and f"the secrets 'alpha' and 'beta' both have the variable {variable}: choose".encode() in r.err, r
+    one, other = run("--secret", "alpha"), run("--secret", "beta")
+    assert one.rc == other.rc == 0 and len({one.out, other.out, b"\n"}) == 3, (one, other)
+    assert run("--no-secrets").out == b"\n"
+    secrets.set("alpha", *[a for a in second if a not in ("--env", "X", variable)], "--no-env", "--replace", value=value)
+    assert "alpha" in secrets.ls()
+    assert run().out == other.out
 
 
 REFUSED = {

@@ -222,6 +222,16 @@ def test_the_feed_follows_the_log(user_runner, top):
     assert shown.splitlines()[-2].endswith("h999.example.com:443 ".strip()), "the newest is the last"
 
 
+def test_repeats_are_one_line(user_runner, top):
+    """Refusals of one host and port by one sandbox are counted, also those that the log has merged."""
+    log = state_of(user_runner) / "log" / "network.jsonl"
+    line = {"time": "2026-11-15T19:54:02.123456Z", "sandbox": "s", "kind": "connection", "action": "deny", "host": "registry.example.org", "port": 443}
+    others = [{**line, "port": 80}, {**line, "sandbox": "t"}, {**line, "action": "allow", "host": "ok.example.org", "count": 7}]
+    user_runner.write(log, "".join(json.dumps(x) + "\n" for x in [line] * 20 + [{**line, "count": 24600}] + others), 0o600)
+    shown = top(user_runner, "--interval", "100ms").see("ok.example.org")
+    assert "s  deny   registry.example.org:443 denied 24,620 times" in shown and shown.count("registry.example.org") == 3 and shown.count("times") == 1, shown
+
+
 def test_without_a_terminal(user_runner):
     r = user_runner.bawn("top")
     assert r.rc == 64 and b"needs a terminal; --json" in r.err, r

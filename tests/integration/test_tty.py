@@ -227,7 +227,8 @@ def test_inner_shell_has_job_control(work):
     child = spawn("bash", "--norc", "--noprofile", "-i")
     child.sendline(b"PS1='IN> '")
     child.expect_exact(b"IN> ")
-    child.sendline(b"sleep 1000")
+    child.sendline(b"sh -c 'echo g\"\"o; exec sleep 1000'")
+    child.expect(rb"[\r\n]go")  # before that the key is bash's
     child.send(b"\x1a")
     child.expect(rb"Stopped")
     child.sendline(b"disown -a; echo ali\"\"ve; exit 4")  # else bash asks about stopped jobs

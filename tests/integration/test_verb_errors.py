@@ -117,7 +117,7 @@ def test_dead_supervisor(scene, verb):
 
 
 def test_already_running(scene):
-    for args in (["start", "box"], ["rm", "box"]):
+    for args in (["start", "box", "-m", "64m"], ["rm", "box"]):
         r = scene.bawn(*args)
         is_one_message(r)
         assert r.rc == 125 and b"sandbox 'box' is " in r.err and b"running" in r.err, r

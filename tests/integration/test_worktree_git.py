@@ -17,6 +17,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ["base", "os", "proto", "config", "workspace"]
+GENERATED = {"api"}  # rooms whose headers are made by the build
 ROUNDS = int(os.environ.get("BAWN_GITCONFIG_ROUNDS", "1500"))
 
 # What the sandbox sees, made by hand: files at the workspace's path, .git covered, its git directory, the objects read-only.
@@ -43,7 +44,7 @@ def cli():
     top.chmod(0o755)
     flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover"] if os.environ.get("BAWN_SANITIZED") else []
     flags += ["-std=gnu11", "-D_GNU_SOURCE", "-O0", "-g", "-I", ROOT / "src", "-include", ROOT / "src/base/banned.h"]
-    sources = [s for f in FOLDERS for s in sorted((ROOT / "src" / f).rglob("*.c"))]
+    sources = [s for f in FOLDERS for s in sorted((ROOT / "src" / f).rglob("*.c")) if s.parent.name not in GENERATED]
     for source in sources:
         subprocess.run(["gcc", *flags, "-c", source, "-o", top / f"{source.parent.name}_{source.stem}.o"], check=True)
     subprocess.run(["ar", "rc", top / "lib.a", *sorted(top.glob("*.o"))], check=True)

@@ -192,9 +192,8 @@ class Net:
         return done
 
     def python(self, script, **rules):
-        """Runs a Python script inside; the proxy variables are not set, so that it speaks to the network itself."""
-        return self.sandbox("env", "-u", "http_proxy", "-u", "https_proxy", "-u", "all_proxy", "-u", "HTTP_PROXY", "-u", "HTTPS_PROXY", "-u",
-                            "ALL_PROXY", "/usr/bin/python3", "-c", script, **rules)
+        """Runs a Python script inside."""
+        return self.sandbox("/usr/bin/python3", "-c", script, **rules)
 
     def rules(self, *rules, **more):
         """Writes the user's network.json."""

@@ -69,8 +69,7 @@ async def check_get(reader, writer, host, path, want=200):
     status, length = await get(reader, writer, host, path)
     body = await reader.readexactly(length)
     assert status == want, (status, body)
-    text = json.loads(body)
-    assert text.get("line") == f"GET {path} HTTP/1.1" if want == 200 else text["error"]["code"].startswith("BAWN_NET_"), text
+    assert json.loads(body).get("line") == f"GET {path} HTTP/1.1" if want == 200 else body.startswith(b"Bawn denied "), body
 
 
 # Kinds of jobs. Each may be used in `mix`; those of HOLD have two parts: open, and use what is open.
@@ -206,7 +205,7 @@ async def lookup():
 async def denied_lookup():
     name = f"q{next(ids)}.{DENIED}"
     expect("lookup", "deny", name, 0)
-    assert await ask(name) == (3, 0)
+    assert await ask(name) in ((0, 1), (3, 0))  # an address of its own, unless there are too many
 
 
 LEAVING = [  # port, TLS, first words

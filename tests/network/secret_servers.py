@@ -31,6 +31,8 @@ BIG = bytes(range(256)) * 4 * 20480  # 20 MiB
 USER = "me"
 S3, BUCKET, STS = "s3.eu-central-1.example.com", "bucket.s3.eu-central-1.example.com", "sts.eu-central-1.example.com"
 GITHUB = "api.github.com"
+AWS_S3 = ("s3.eu-central-1.amazonaws.com", "s3.dualstack.eu-central-1.amazonaws.com", "s3-accelerate.amazonaws.com", "s3-accesspoint.eu-central-1.amazonaws.com")
+AWS_BUCKETS = [f"bucket.{name}" for name in AWS_S3]
 TRAILER = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
 OTHER_PORT = 8443
 
@@ -49,6 +51,7 @@ WANTS = {
     S3: [("sigv4", "s3", "aws")],
     BUCKET: [("sigv4", "s3", "aws")],
     STS: [("sigv4", "sts", "sts")],
+    **dict.fromkeys([*AWS_S3, *AWS_BUCKETS], [("sigv4", "s3", "aws")]),
 }
 NAMES = {name: [DIRECT if name == "direct.example.com" else FRONT] for name in WANTS}
 

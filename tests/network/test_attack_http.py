@@ -7,7 +7,7 @@ import pytest
 
 from attack_tools import h2_server, inside, outside
 
-RULE = {"action": "allow", "host": "ok.example.com", "methods": ["GET", "HEAD", "POST", "PUT", "WEBSOCKET"], "paths": ["/public/**", "/ws"]}
+RULE = {"action": "allow", "host": "ok.example.com", "methods": ["GET", "HEAD", "POST", "PUT", "QUERY", "WEBSOCKET"], "paths": ["/public/**", "/ws"]}
 HOST = "Host: ok.example.com\r\n"
 SECRET = f"GET /secret/ROW HTTP/1.1\r\n{HOST}\r\n"
 
@@ -96,6 +96,12 @@ ROWS = {
     "tab": (get().replace(" ", "\t", 1), None, 0, False),
     "space at the end": (get(version="HTTP/1.1 "), 400, 0, False),
     "space before": (" " + get(), None, 0, False),
+    "empty line before": ("\r\n" + get(), 200, 1, False),
+    "empty line before what is denied": ("\r\n" + SECRET, 403, 0, False),
+    "empty line between": (post("Content-Length: 5\r\n", "hello") + "\r\n" + SECRET, 200, 1, False),
+    "two empty lines before": ("\r\n\r\n" + get(), None, 0, False),
+    "LF before": ("\n" + get(), None, 0, False),
+    "CR before": ("\r" + get(), None, 0, False),
     "space in the target": (get("/public/ROW /secret"), 400, 0, False),
     # paths
     "slashes": (get("//secret/ROW"), 403, 0, True),
@@ -123,7 +129,14 @@ ROWS = {
     # methods
     "DELETE": (post("", method="DELETE"), 403, 0, False),
     "small letters": (post("", method="get"), None, 0, False),
-    "unknown": (post("", method="FOO"), 501, 0, False),
+    "unknown": (post("", method="FOO"), 403, 0, False),
+    "unknown, both lengths": (post(f"Content-Length: {N + 5}\r\n{CHUNKED}", "0\r\n\r\n" + SECRET, method="FOO"), 400, 0, True),
+    "unknown and allowed": (post("", method="QUERY"), 200, 1, False),
+    "unknown and allowed, both lengths": (post(f"Content-Length: {N + 5}\r\n{CHUNKED}", "0\r\n\r\n" + SECRET, method="QUERY"), 400, 0, True),
+    "unknown and allowed, request in its body": (post(f"Content-Length: {N}\r\n", SECRET, method="QUERY"), 200, 1, False),
+    "unknown and allowed, pipelined": (post("", method="QUERY") + SECRET, 200, 1, True),
+    "the name of WebSocket in rules": (post("", method="WEBSOCKET"), 405, 0, False),
+    "trace": (post("", method="trace"), None, 0, False),
     "TRACE": (post("", method="TRACE"), 405, 0, False),
     "TRACK": (post("", method="TRACK"), None, 0, False),
     "CONNECT": (post("", method="CONNECT", target="evil.example.net:443"), None, 0, False),
@@ -286,6 +299,9 @@ H2_ROWS = {  # the status, or None: the stream or the connection is reset, or an
     "line break in the path": (h2(path="/public/x\r\nx: y"), None),
     "DELETE": (h2(method="DELETE"), "403"),
     "TRACE": (h2(method="TRACE"), "405"),
+    "trace": (h2(method="trace"), "405"),
+    "the name of WebSocket in rules": (h2(method="WEBSOCKET"), "405"),
+    "unknown": (h2(method="FOO"), "403"),
     "CONNECT": (h2(method="CONNECT", drop=["scheme", "path"]), None),
     "CONNECT for WebSocket": (h2(method="CONNECT") + [(":protocol", "websocket")], None),
     "line break in the method": (h2(method="GET /secret HTTP/1.1\r\nx: "), None),

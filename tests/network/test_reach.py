@@ -5,8 +5,9 @@ import json
 
 import pytest
 
-NO_PROXY_VARIABLES = ["env", "-u", "http_proxy", "-u", "https_proxy", "-u", "all_proxy", "-u", "HTTP_PROXY", "-u", "HTTPS_PROXY", "-u", "ALL_PROXY"]
-WAYS = {"transparent": NO_PROXY_VARIABLES, "variables": []}
+PROXY = "http://127.0.0.1:15001"
+PROXY_VARIABLES = ["env", *(f"{name}={PROXY}" for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"))]
+WAYS = {"transparent": [], "variables": PROXY_VARIABLES}
 
 
 @pytest.fixture(params=WAYS)
@@ -75,8 +76,17 @@ def test_denial_is_understood(net):
     r = net.sandbox("curl", "-sS", "-w", "%{http_code}", "http://evil.example.net/", allow=["ok.example.com"], deny=["evil.example.net"])
     text = r.out + r.err
     assert b"403" in text and b"BAWN_NET_DENIED_HOST" in text, r
-    body = json.loads(r.out[:r.out.rindex(b"}") + 1])
-    assert {"code", "host", "reason", "hint"} <= set(body.get("error", body)), r
+    assert r.out.startswith(b"Bawn denied evil.example.net:80 (rule ") and b"http://bawn.internal/why" in r.out, r
+    r = net.sandbox("curl", "-sS", "-H", "Accept: application/json", "http://evil.example.net/", deny=["evil.example.net"])
+    assert {"code", "host", "reason", "hint", "message"} <= set(json.loads(r.out)["error"]), r
+
+
+def test_no_proxy_is_set(net):
+    """Where every port is captured programs need none, and clients drop what a proxy says about a refusal. A variable of the user's stays."""
+    r = net.sandbox("sh", "-c", "env | grep -i _proxy=", env={"https_proxy": "http://11.0.0.10:3128"})
+    assert r.out == b"", r
+    r = net.sandbox("sh", "-c", "env | grep -i _proxy=", options=["--env", f"HTTPS_PROXY={PROXY}"])
+    assert r.out == f"HTTPS_PROXY={PROXY}\n".encode(), r
 
 
 def test_own_loopback_works(net):
@@ -100,7 +110,7 @@ def test_log_has_every_verdict_once(net):
     allowed = [e for e in verdicts if e["host"] == "ok.example.com"]
     refused = [e for e in verdicts if e["host"] == "evil.example.net"]
     assert len(allowed) == 3 and {e["action"] for e in allowed} == {"allow"}, verdicts
-    assert len(refused) == 3 and {e["code"] for e in refused} == {"BAWN_NET_DENIED_HOST"}, verdicts
+    assert [e["kind"] for e in refused] == ["lookup"] + 3 * ["connection"] and {e["code"] for e in refused} == {"BAWN_NET_DENIED_HOST"}, verdicts
 
 
 def test_summary_names_what_was_refused(net):

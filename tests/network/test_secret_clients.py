@@ -15,7 +15,7 @@ import pytest
 import secret_servers
 import secret_tools
 import servers
-from secret_servers import BIG, BUCKET, GITHUB, OTHER_PORT, S3, STS, TRAILER, USER
+from secret_servers import AWS_BUCKETS, AWS_S3, BIG, BUCKET, GITHUB, OTHER_PORT, S3, STS, TRAILER, USER
 
 TOKEN = secrets.token_hex(40)
 VALUES = {
@@ -397,3 +397,21 @@ def test_aws_queries_and_bodies(clients, name, host, service):
     """Parameters in any order, with characters that are encoded in two ways; bodies that are hashed by the client, by nobody, or come in chunks."""
     clients.works(name, script=python(BOTO, host, service))
     assert [s["method"] for s in clients.seen()] == ["GET", "POST", "PUT", "POST", "DELETE"]
+
+
+def test_names_of_buckets(clients):
+    """A secret for an endpoint of S3 signs for buckets in the name as in the path, in each form that AWS has."""
+    script = "\n".join(python(BOTO, host, "s3") for host in (*AWS_S3, *AWS_BUCKETS))
+    clients.works("aws", script=script, more={"hosts": list(AWS_S3)}, allow=[*AWS_S3, *AWS_BUCKETS[1:], "*.s3.eu-central-1.amazonaws.com"])
+    assert {s["host"] for s in clients.seen()} == {*AWS_S3, *AWS_BUCKETS}
+
+
+@pytest.mark.parametrize("endpoint, bucket, allow, code", [
+    (S3, BUCKET, [BUCKET], "BAWN_NET_SECRET_MISPLACED"),  # not AWS: who has the names below it, nobody knows
+    (AWS_S3[1], AWS_BUCKETS[0], [AWS_BUCKETS[0]], "BAWN_NET_SECRET_MISPLACED"),  # below another endpoint
+    (AWS_S3[0], AWS_BUCKETS[0], [AWS_S3[0]], "BAWN_NET_DENIED_HOST"),  # the secret is no rule
+])
+def test_names_of_buckets_elsewhere(clients, endpoint, bucket, allow, code):
+    r = clients.run("aws", script=python(BOTO, bucket, "s3"), more={"hosts": [endpoint]}, allow=allow)
+    assert r.rc != 0 and not clients.seen(), (r, clients.seen())
+    assert code in {line["code"] for line in clients.net.log()}, clients.net.log()

@@ -101,7 +101,7 @@ def test_credentials_reach_the_proxy_and_stay_outside(net, written):
         inside("open('planted', 'w').write('geheim-planted'); None")
         assert set(inside(SEARCH + "found")) == {str(net.runner.workspace / "planted")}, "the search itself works, and finds nothing of ours"
         inside("os.remove('planted')")
-        assert inside("get('http://evil.example.net/')") == "gaierror"
+        assert inside("get('http://evil.example.net/')") == 403
         assert SECRET not in json.dumps(inside("fetch('http://bawn.internal/why')"))
         status, said = inside.end()
     basic = "Basic " + base64.b64encode(f"me:{SECRET}".encode()).decode()
@@ -112,7 +112,7 @@ def test_credentials_reach_the_proxy_and_stay_outside(net, written):
 
 def test_what_is_denied_never_reaches_the_proxy(net):
     with Inside(net, allow=["ok.example.com:80"], env=VARIABLES) as inside:
-        assert inside("get('http://evil.example.net/')") == "gaierror"
+        assert inside("get('http://evil.example.net/')") == 403
         assert inside("get('http://ok.example.com:8080/')") == 403
         for address in ("10.0.0.5", "169.254.169.254", "192.168.7.7", "11.0.0.11", "172.31.0.1"):
             assert inside(f"get('http://{address}/')") == 403
@@ -158,7 +158,7 @@ def test_trouble_is_told(net, kind):
     net.names["gone.example.com"] = ["11.0.0.99"] if kind != "refuses" else ["127.0.0.1"]
     with Inside(net, allow=["gone.example.com"], env={"http_proxy": url, "https_proxy": url}) as inside:
         status, headers, body = inside("fetch('http://gone.example.com/')")
-        assert status == 502 and headers["bawn-code"].startswith("BAWN_NET_") and word in json.loads(body)["error"]["reason"], body
+        assert status == 502 and headers["bawn-code"].startswith("BAWN_NET_") and word in body, body
         assert inside("get('https://gone.example.com/')") in ("ConnectionResetError", "SSLError", "SSLEOFError", "OSError", "SSLZeroReturnError")
         assert word in inside("fetch('http://bawn.internal/why?host=gone.example.com')")[2]
         inside.end()

@@ -145,13 +145,6 @@ static void add_jks_string(struct buf *b, const char *s) {
     buf_adds(b, s);
 }
 
-static void jks_begin(struct jks *j, struct buf *out) {
-    *j = (struct jks){.out = out};
-    add_number(out, jks_magic, 4);
-    add_number(out, JKS_VERSION, 4);
-    add_number(out, 0, 4); /* jks_end() knows how many */
-}
-
 static void jks_add(struct jks *j, const char *alias, const X509 *cert) {
     uint8_t *der = NULL;
     int len = i2d_X509(cert, &der);
@@ -224,11 +217,13 @@ static int put_java(int certs, const struct buf *bundle, const struct ca *ca, st
     CLEANUP(buf_done) struct buf b = BUF_INIT(JKS_MAX);
     CLEANUP(closep) int java = -1;
     BIO *bio = BIO_new_mem_buf(buf_str(bundle), (int)bundle->len);
-    struct jks j;
+    struct jks j = {.out = &b};
     X509 *cert;
     int r;
 
-    jks_begin(&j, &b);
+    add_number(&b, jks_magic, 4);
+    add_number(&b, JKS_VERSION, 4);
+    add_number(&b, 0, 4); /* jks_end() knows how many */
     jks_add(&j, "bawn", ca->cert);
     while (bio && (cert = PEM_read_bio_X509(bio, NULL, NULL, NULL))) {
         char alias[32];

@@ -12,12 +12,9 @@ static const char certificate[] = "-cert-v01@openssh.com";
 
 void ssh_fingerprint(struct ssh_bytes key, char out[static SSH_FINGERPRINT_SIZE]) {
     unsigned char text[4 * ((SHA256_LEN + 2) / 3) + 1], digest[SHA256_LEN];
-    struct sha256 h;
     int n;
 
-    sha256_init(&h);
-    sha256_add(&h, key.p, key.len);
-    sha256_end(&h, digest);
+    sha256_of(key.p, key.len, digest);
     n = EVP_EncodeBlock(text, digest, sizeof digest);
     while (n && text[n - 1] == '=')
         n--;

@@ -149,10 +149,6 @@ static bool list_matches(struct ssh_bytes list, const char *name) {
     return yes;
 }
 
-static bool is_hashed(struct ssh_bytes hosts) {
-    return hosts.len && hosts.p[0] == '|';
-}
-
 /* "|1|" salt "|" hash: both 20 bytes as base64. */
 static bool hash_matches(struct ssh_bytes hosts, const char *name) {
     uint8_t salt[SHA1_LEN + 2], hash[EVP_MAX_MD_SIZE];
@@ -178,14 +174,13 @@ bool ssh_known_has(struct ssh_known *k, const char *host, uint16_t port) {
     else
         snprintf(name, sizeof name, "[%s]:%u", host, (unsigned)port);
     for (size_t i = 0; i < k->n; i++) {
-        if (!is_hashed(k->lines[i])) {
-            if (list_matches(k->lines[i], name))
-                return true;
-        } else if (k->tries) {
-            k->tries--;
-            if (hash_matches(k->lines[i], name))
-                return true;
-        }
+        bool hashed = k->lines[i].len && k->lines[i].p[0] == '|';
+
+        if (hashed && !k->tries)
+            continue;
+        k->tries -= hashed;
+        if (hashed ? hash_matches(k->lines[i], name) : list_matches(k->lines[i], name))
+            return true;
     }
     return false;
 }

@@ -46,10 +46,6 @@ static void ssh_link_done(struct ssh_link *l) {
     *l = (struct ssh_link){.fd = -1};
 }
 
-static short ssh_link_events(const struct ssh_link *l) {
-    return (short)(POLLIN | (l->sent < l->out.len ? POLLOUT : 0));
-}
-
 /* By sendmsg and recvmsg, which the jail has for its other sockets. 0: full, or empty. */
 static long link_write(struct ssh_link *l) {
     struct iovec iov = {.iov_base = l->out.data + l->sent, .iov_len = l->out.len - l->sent};
@@ -79,9 +75,7 @@ static int ssh_link_send(struct ssh_link *l, uint8_t type, struct ssh_bytes payl
     buf_addc(&l->out, (char)type);
     if (payload.len)
         buf_add(&l->out, payload.p, payload.len);
-    if (!buf_ok(&l->out))
-        return -ENOMEM;
-    return 0;
+    return buf_ok(&l->out) ? 0 : -ENOMEM;
 }
 
 /* Does what can be done. 1: an answer is here, without its length in *ret, until the next call; 0: not yet; -errno: it is gone,
@@ -368,9 +362,9 @@ void ssh_configured(struct broker *b) {
 }
 
 void ssh_poll_fill(struct broker *b, struct pollfd *ret) {
-    *ret = (struct pollfd){.fd = b->ssh->link.fd};
-    if (ret->fd >= 0)
-        ret->events = ssh_link_events(&b->ssh->link);
+    const struct ssh_link *l = &b->ssh->link;
+
+    *ret = (struct pollfd){.fd = l->fd, .events = (short)(POLLIN | (l->sent < l->out.len ? POLLOUT : 0))};
 }
 
 int ssh_timeout_ms(const struct broker *b) {

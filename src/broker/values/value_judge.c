@@ -87,17 +87,3 @@ int judge_login_place(const struct broker *b, const struct broker_request *req) 
 int judge_connection(const struct broker *b, const struct host *host, uint16_t port) {
     return port ? judge_allowed(b, &(struct policy_request){.host = host, .port = port, .terse = true}) : -EACCES;
 }
-
-int judge_leaf(const struct broker *b, const char *name, struct host *ret) {
-    struct policy_verdict v;
-    struct host host;
-    int r = host_parse(name, strlen(name), &host, NULL);
-
-    if (r < 0)
-        return r;
-    policy_judge(&b->policy, &(struct policy_request){.host = &host, .is_tls = true, .terse = true}, &v);
-    if (v.action == RULE_DENY)
-        return -EACCES;
-    *ret = host;
-    return 0;
-}

@@ -330,16 +330,6 @@ void values_free(struct values *v) {
 
 /* From bawn-vault -------------------------------------------------------------------------------------------------- */
 
-/* A store that fails in another way is a store without value; -EACCES would read as if policy had said it. */
-static int clean_status(int status) {
-    static const int known[] = {-ENOKEY, -EKEYEXPIRED, -ETIMEDOUT, -E2BIG};
-
-    for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if (status == known[i])
-            return status;
-    return -ENOKEY;
-}
-
 static int read_value(struct broker *b, struct value *s, struct broker_part *ret, struct broker_part *ret_identity,
                       uint64_t *ret_expires) {
     struct secret *in = &b->values->in;
@@ -350,7 +340,7 @@ static int read_value(struct broker *b, struct value *s, struct broker_part *ret
         return -ENOKEY;
     memcpy(&head, in->p, sizeof head);
     if (head.status)
-        return clean_status(head.status);
+        return vault_status(head.status);
     if (head.len > VAULT_VALUE_MAX || head.identity > VAULT_IDENTITY_MAX || (size_t)n != sizeof head + head.len + head.identity)
         return -ENOKEY;
     if (credential_value_check(&b->config.grants[value_index(b, s)].c, in->p + sizeof head, head.len, NULL) < 0)
@@ -364,8 +354,8 @@ static int read_value(struct broker *b, struct value *s, struct broker_part *ret
 }
 
 static void take_value(struct broker *b, struct value *s) {
-    struct broker_part value, identity;
-    uint64_t expires;
+    struct broker_part value = {0}, identity = {0};
+    uint64_t expires = 0;
     int r = read_value(b, s, &value, &identity, &expires);
 
     if (r < 0)
@@ -388,7 +378,7 @@ void values_vault(struct broker *b, const struct broker_msg *m, int fd) {
         s->stale--;
     if (asked && s->state == VALUE_WANTED) {
         if (m->value || sock < 0)
-            value_fail(b, s, clean_status(m->value > 0 ? -m->value : m->value));
+            value_fail(b, s, vault_status(m->value > 0 ? -m->value : m->value));
         else
             s->sock = TAKE_FD(sock);
     }

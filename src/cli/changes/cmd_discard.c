@@ -27,16 +27,12 @@ static const struct opt opts[] = {
     {0, 'y', "yes", NULL, "do not ask", NULL, TO(FLAG, yes)},
 };
 
-static void request_done(struct discard_request *q) {
-    strv_done(&q->only);
-}
-
-static int read_request(int argc, char **argv, struct discard_request *ret, struct err *err) {
-    int n = opt_parse(opts, ARRAY_LEN(opts), argc, argv, ret, 1, err);
+static int read_request(const struct verb_call *c, struct discard_request *ret, struct err *err) {
+    int n = verb_parse(c, ret, 1, err);
 
     if (n < 0)
         return n;
-    ret->run = n ? argv[1] : NULL;
+    ret->run = n ? c->argv[1] : NULL;
     if (ret->all && ret->run)
         return err_usage(err, "--all and the name of a run exclude each other");
     if (ret->all && ret->only.len)
@@ -45,15 +41,10 @@ static int read_request(int argc, char **argv, struct discard_request *ret, stru
 }
 
 static int ask_user(const struct discard_request *q, const char *question, struct err *err) {
-    if (q->yes)
-        return 0;
-    if (!isatty(STDIN_FILENO))
-        return err_usage(err, "there is no terminal to ask on; look at the run with 'bawn review' and repeat with --yes");
-    return run_print_ask(question) ? 0 : err_set(err, -ECANCELED, "nothing was discarded");
+    return q->yes ? 0 : run_print_ask(question, "look at the run with 'bawn review'", "nothing was discarded", err);
 }
 
-static int discard_part(const struct discard_request *q, struct changes_discard *d, struct err *err) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(RUN_PRINT_MAX);
+static int discard_part(const struct discard_request *q, struct changes_discard *d, struct buf *out, struct err *err) {
     char question[QUESTION_MAX];
     size_t n;
     int r;
@@ -65,12 +56,11 @@ static int discard_part(const struct discard_request *q, struct changes_discard 
         return r;
     for (size_t i = 0; i < d->before.n; i++)
         if (!change_find(&d->after, d->before.v[i].path))
-            run_print_line(&b, &d->before.v[i], "discarded", NULL);
-    run_print_left(&b, &d->left, "a folder above it was deleted or replaced as a whole; discard that");
+            run_print_line(out, &d->before.v[i], "discarded", NULL);
+    run_print_left(out, &d->left, "a folder above it was deleted or replaced as a whole; discard that");
     n = d->before.n - d->after.n;
-    buf_addf(&b, "%zu %s discarded, %zu left in run '%s'\n", n, run_print_files(n), d->after.n, d->pick.rd.name);
-    r = run_print_out(&b, err);
-    return r < 0 ? r : d->left.len ? EXIT_NOT_DONE : 0;
+    buf_addf(out, "%zu %s discarded, %zu left in run '%s'\n", n, run_print_files(n), d->after.n, d->pick.rd.name);
+    return d->left.len ? EXIT_NOT_DONE : 0;
 }
 
 static int discard_whole(const struct discard_request *q, struct changes_discard *d, struct err *err) {
@@ -89,15 +79,15 @@ static int discard_whole(const struct discard_request *q, struct changes_discard
     return r;
 }
 
-static int discard_one(const struct discard_request *q, const char *name, struct err *err) {
+static int discard_one(const struct discard_request *q, const char *name, struct buf *out, struct err *err) {
     CLEANUP(changes_discard_done) struct changes_discard d = CHANGES_DISCARD_INIT;
     int r = changes_discard_open(q->directory, name, &d, err);
 
-    return r < 0 ? r : q->only.len ? discard_part(q, &d, err) : discard_whole(q, &d, err);
+    return r < 0 ? r : q->only.len ? discard_part(q, &d, out, err) : discard_whole(q, &d, err);
 }
 
 /* One that runs stays, and is named; the others go. */
-static int discard_all(const struct discard_request *q, struct err *err) {
+static int discard_all(const struct discard_request *q, struct buf *out, struct err *err) {
     CLEANUP(rundir_list_done) struct rundir_list list = {0};
     int r = run_pick_list(q->directory, &list, err);
 
@@ -106,7 +96,7 @@ static int discard_all(const struct discard_request *q, struct err *err) {
 
         if (list.v[i].info.mode == WORKSPACE_DIRECT)
             continue;
-        r = discard_one(q, list.v[i].name, &why);
+        r = discard_one(q, list.v[i].name, out, &why);
         if (r == -EBUSY) {
             log_err(&why);
             r = 0;
@@ -117,31 +107,28 @@ static int discard_all(const struct discard_request *q, struct err *err) {
     return r < 0 ? r : 0;
 }
 
-static int run_discard(const struct verb *self, int argc, char **argv) {
-    CLEANUP(request_done) struct discard_request q = {0};
-    struct err err = {0};
-    int r = read_request(argc, argv, &q, &err);
+static int run_discard(struct verb_call *c, struct err *err) {
+    struct discard_request q = {0};
+    int r = read_request(c, &q, err);
 
     if (r == 0)
-        r = q.all ? discard_all(&q, &err) : discard_one(&q, q.run, &err);
-    return r < 0 ? verb_fail(self, &err) : r;
+        r = q.all ? discard_all(&q, &c->out, err) : discard_one(&q, q.run, &c->out, err);
+    strv_done(&q.only);
+    return r;
 }
-
-static const char description[] =
-    "Throws away what a run in overlay, sync or worktree mode changed, for good; in worktree mode its branch, too. RUN is the name "
-    "of a run; without it, the latest of this workspace that has changes left. The workspace itself is not touched.\n\n"
-    "On a terminal it asks first; elsewhere it needs --yes. With --only, the rest of the run stays. A run in direct mode has "
-    "changed the workspace itself: 'bawn rollback' takes that back.\n\n"
-    "    bawn discard\n"
-    "    bawn discard my-run --only 'dist/'\n"
-    "    bawn discard --all --yes";
 
 const struct verb verb_discard = {
     .name = "discard",
     .summary = "throw away what a run changed",
     .synopsis = "[options] [RUN]",
-    .description = description,
-    .opts = opts,
-    .n_opts = ARRAY_LEN(opts),
+    .description =
+        "Throws away what a run in overlay, sync or worktree mode changed, for good; in worktree mode its branch, too. RUN is the name "
+        "of a run; without it, the latest of this workspace that has changes left. The workspace itself is not touched.\n\n"
+        "On a terminal it asks first; elsewhere it needs --yes. With --only, the rest of the run stays. A run in direct mode has "
+        "changed the workspace itself: 'bawn rollback' takes that back.\n\n"
+        "    bawn discard\n"
+        "    bawn discard my-run --only 'dist/'\n"
+        "    bawn discard --all --yes",
+    VERB_OPTS(opts),
     .run = run_discard,
 };

@@ -24,17 +24,13 @@ static const struct opt opts[] = {
     {0, 0, "json", NULL, "print JSON", NULL, TO(FLAG, json)},
 };
 
-static bool is_left(const struct strv *left, const struct change *c) {
-    return strv_has(left, c->path) || (c->from && strv_has(left, c->from));
-}
-
 /* What is still there afterwards, and was not named as left, was not asked for. Returns how many were restored. */
 static size_t add_changes(const struct changes_rolled_back *b, struct jsonout *json, struct buf *text) {
     size_t restored = 0;
 
     for (size_t i = 0; i < b->set.n; i++) {
         const struct change *c = &b->set.v[i];
-        bool stays = is_left(&b->left, c);
+        bool stays = strv_has(&b->left, c->path) || (c->from && strv_has(&b->left, c->from));
         const char *outcome = stays ? "left" : "restored",
                    *why = stays ? "changed since, in use, or its old content was not stored" : NULL;
 
@@ -73,50 +69,40 @@ static void add_text_changes(const struct changes_rolled_back *b, bool dry_run, 
 }
 
 /* Returns the exit status, or negative. */
-static int roll_back(const struct rollback_request *q, struct err *err) {
+static int roll_back(const struct rollback_request *q, struct buf *out, struct err *err) {
     CLEANUP(changes_rolled_back_done) struct changes_rolled_back done = CHANGES_ROLLED_BACK_INIT;
-    CLEANUP(buf_done) struct buf b = BUF_INIT(RUN_PRINT_MAX);
     int r = changes_rollback(&q->rollback, &done, err);
 
-    for (size_t i = 0; i < done.set.notes.len; i++)
-        log_line("%s", done.set.notes.v[i]);
+    verb_say(&done.set.notes);
     if (r < 0)
         return r;
-    if (q->json)
-        add_json_changes(&done, q->rollback.dry_run, &b);
-    else
-        add_text_changes(&done, q->rollback.dry_run, &b);
-    r = run_print_out(&b, err);
-    return r < 0 ? r : done.left.len ? EXIT_NOT_ALL : 0;
+    (q->json ? add_json_changes : add_text_changes)(&done, q->rollback.dry_run, out);
+    return done.left.len ? EXIT_NOT_ALL : 0;
 }
 
-static int run_rollback(const struct verb *self, int argc, char **argv) {
+static int run_rollback(struct verb_call *c, struct err *err) {
     struct rollback_request q = {0};
-    struct err err = {0};
-    int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, 1, &err);
+    int r = verb_parse(c, &q, 1, err);
 
-    q.rollback.run = r > 0 ? argv[1] : NULL;
-    r = r < 0 ? r : roll_back(&q, &err);
+    q.rollback.run = r > 0 ? c->argv[1] : NULL;
+    r = r < 0 ? r : roll_back(&q, &c->out, err);
     strv_done(&q.rollback.only);
-    return r < 0 ? verb_fail(self, &err) : r;
+    return r;
 }
-
-static const char description[] =
-    "Restores what a run in direct mode changed, deleted or replaced in the workspace, and removes what it made. RUN is the name of "
-    "a run; without it, the latest one in direct mode.\n\n"
-    "Files that changed since the run ended stay as they are and are named, unless --force is given; so are files whose old content "
-    "was too large to store. All or nothing otherwise, and 'bawn apply --undo' takes the rollback itself back.\n\n"
-    "The exit status is 0 if everything was restored, 1 if something was left, 125 if it failed.\n\n"
-    "    bawn rollback --dry-run\n"
-    "    bawn rollback --only 'src/**'\n"
-    "    bawn rollback my-run --force";
 
 const struct verb verb_rollback = {
     .name = "rollback",
     .summary = "restore the workspace as it was before a run in direct mode",
     .synopsis = "[options] [RUN]",
-    .description = description,
-    .opts = opts,
-    .n_opts = ARRAY_LEN(opts),
+    .description =
+        "Restores what a run in direct mode changed, deleted or replaced in the workspace, and removes what it made. RUN is the name of "
+        "a run; without it, the latest one in direct mode.\n\n"
+        "Files that changed since the run ended stay as they are and are named, unless --force is given; so are files whose old content "
+        "was too large to store. All or nothing otherwise, and 'bawn apply --undo' takes the rollback itself back.\n\n"
+        "The exit status is 0 if everything was restored, 1 if something was left, 125 if it failed.\n\n"
+        "    bawn rollback --dry-run\n"
+        "    bawn rollback --only 'src/**'\n"
+        "    bawn rollback my-run --force",
+    VERB_OPTS(opts),
     .run = run_rollback,
 };

@@ -3,6 +3,7 @@
 #include "cli/changes/run_print.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/hex.h"
@@ -73,24 +74,14 @@ const char *run_print_files(size_t n) {
     return n == 1 ? "file" : "files";
 }
 
-int run_print_out(const struct buf *b, struct err *err) {
-    if (!buf_ok(b))
-        return err_oom(err);
-    if (fwrite(buf_str(b), 1, b->len, stdout) != b->len || fflush(stdout) != 0)
-        return err_sys(err, -errno, "write the result");
-    return 0;
-}
-
-int run_print_result(const struct verb *self, const struct buf *b, int status) {
-    struct err err = {0};
-
-    return run_print_out(b, &err) < 0 ? verb_fail(self, &err) : status;
-}
-
-bool run_print_ask(const char *question) {
+int run_print_ask(const char *question, const char *look, const char *refused, struct err *err) {
     char answer[16];
 
+    if (!isatty(STDIN_FILENO))
+        return err_usage(err, "there is no terminal to ask on; %s and repeat with --yes", look);
     fprintf(stderr, "%s [y/N] ", question);
     fflush(stderr);
-    return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+    if (fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y'))
+        return 0;
+    return err_set(err, -ECANCELED, "%s", refused);
 }

@@ -8,9 +8,6 @@
 
 struct err;
 struct jsonout;
-struct verb;
-
-enum { RUN_PRINT_MAX = 1024 * 1024 * 1024 };
 
 /* "A applied   src/new.c (why)", "R applied   old -> new". why may be NULL or "". */
 void run_print_line(struct buf *b, const struct change *c, const char *outcome, const char *why);
@@ -23,10 +20,5 @@ void run_print_left(struct buf *b, const struct strv *left, const char *why);
 /* "file" or "files" */
 const char *run_print_files(size_t n);
 
-/* The whole of it, or why not. For any verb. */
-int run_print_out(const struct buf *b, struct err *err);
-/* The same as the end of a verb; returns the exit status. */
-int run_print_result(const struct verb *self, const struct buf *b, int status);
-
-/* Asks on the terminal; false if the answer is not yes. */
-bool run_print_ask(const char *question);
+/* Asks on the terminal; -ECANCELED if the answer is not yes. look: what to do where there is no terminal, before --yes. */
+int run_print_ask(const char *question, const char *look, const char *refused, struct err *err);

@@ -28,36 +28,33 @@ static const struct opt opts[] = {
     {0, 0, "json", NULL, "the same as --format json", NULL, OPT_TO_CALL(struct collect_request, tar, take_format)},
 };
 
-static int run_collect(const struct verb *self, int argc, char **argv) {
-    CLEANUP(collect_request_done) struct collect_request q = {.fd = STDOUT_FILENO};
-    CLEANUP(collected_done) struct collected c = COLLECTED_INIT;
-    struct err err = {0};
-    int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, 1, &err);
+static int run_collect(struct verb_call *c, struct err *err) {
+    struct collect_request q = {.fd = STDOUT_FILENO};
+    CLEANUP(collected_done) struct collected done = COLLECTED_INIT;
+    int r = verb_parse(c, &q, 1, err);
 
-    q.sandbox = r > 0 ? argv[1] : NULL;
+    q.sandbox = r > 0 ? c->argv[1] : NULL;
     if (r >= 0 && q.tar && !q.output && isatty(STDOUT_FILENO))
-        r = err_usage(&err, "an archive cannot go to a terminal; use -o FILE");
-    r = r < 0 ? r : collect(&q, &c, &err);
-    for (size_t i = 0; i < c.notes.len; i++)
-        log_line("left out: %s", c.notes.v[i]);
-    return r < 0 ? verb_fail(self, &err) : c.notes.len ? EXIT_LEFT_OUT : 0;
+        r = err_usage(err, "an archive cannot go to a terminal; use -o FILE");
+    r = r < 0 ? r : collect(&q, &done, err);
+    strv_done(&q.files);
+    for (size_t i = 0; i < done.notes.len; i++)
+        log_line("left out: %s", done.notes.v[i]);
+    return r < 0 ? r : done.notes.len ? EXIT_LEFT_OUT : 0;
 }
-
-static const char description[] =
-    "Gathers what a sandbox left, as one JSON object or one tar archive: output and exit status of a command in the background, the patch and list "
-    "of what was changed in the workspace, the events of its audit log, and, with --file, files from inside (the sandbox must run then).\n\n"
-    "JSON has the members sandbox, id, workspace, job, rc (null: it still runs), stdout, stderr, diff, changed, events, files (path, mode, size, "
-    "base64; 64 MiB together) and left_out. An archive has summary.json, stdout, stderr, changes.patch, changed.json, events.jsonl and files/ with "
-    "paths as they are inside.\n\n"
-    "    bawn collect box --file build/report.html > result.json\n"
-    "    bawn collect box --format tar -o result.tar";
 
 const struct verb verb_collect = {
     .name = "collect",
     .summary = "gather output, changes, events and files of a sandbox",
     .synopsis = "[options] [SANDBOX]",
-    .description = description,
-    .opts = opts,
-    .n_opts = ARRAY_LEN(opts),
+    .description =
+        "Gathers what a sandbox left, as one JSON object or one tar archive: output and exit status of a command in the background, the patch and list "
+        "of what was changed in the workspace, the events of its audit log, and, with --file, files from inside (the sandbox must run then).\n\n"
+        "JSON has the members sandbox, id, workspace, job, rc (null: it still runs), stdout, stderr, diff, changed, events, files (path, mode, size, "
+        "base64; 64 MiB together) and left_out. An archive has summary.json, stdout, stderr, changes.patch, changed.json, events.jsonl and files/ with "
+        "paths as they are inside.\n\n"
+        "    bawn collect box --file build/report.html > result.json\n"
+        "    bawn collect box --format tar -o result.tar",
+    VERB_OPTS(opts),
     .run = run_collect,
 };

@@ -81,10 +81,8 @@ static bool same_first_word(const struct verb *a, const struct verb *b) {
 }
 
 bool completion_opens_group(const struct manual *m, size_t i) {
-    if (m->verbs[i]->hidden)
-        return false;
     for (size_t k = 0; k < i; k++)
-        if (!m->verbs[k]->hidden && same_first_word(m->verbs[k], m->verbs[i]))
+        if (same_first_word(m->verbs[k], m->verbs[i]))
             return false;
     return true;
 }
@@ -97,7 +95,7 @@ bool completion_has_second(const struct manual *m, size_t i) {
 }
 
 bool completion_is_second(const struct verb *v, const struct verb *first) {
-    return !v->hidden && v->name[completion_first_word(v)] && same_first_word(v, first);
+    return v->name[completion_first_word(v)] && same_first_word(v, first);
 }
 
 bool completion_script(const struct manual *m, const char *shell, struct buf *b) {

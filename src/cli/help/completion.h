@@ -39,7 +39,7 @@ struct completion_operands completion_operands(const struct verb *v);
 void completion_words(const char *values, struct buf *b);
 /* The length of a verb's first word; a verb of one word has nothing behind it. */
 size_t completion_first_word(const struct verb *v);
-/* True for the first visible verb of its group ("profile ls" of "profile"), so that a group is visited once. */
+/* True for the first verb of its group ("profile ls" of "profile"), so that a group is visited once. */
 bool completion_opens_group(const struct manual *m, size_t i);
 /* Verbs of two words begin with the first word of this one, which may be a verb itself: "checkpoint", "checkpoint ls". */
 bool completion_has_second(const struct manual *m, size_t i);

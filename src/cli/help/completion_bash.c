@@ -132,8 +132,6 @@ static void options(const struct manual *m, struct buf *b) {
     for (size_t i = 0; i < m->n; i++) {
         const struct verb *v = m->verbs[i];
 
-        if (v->hidden)
-            continue;
         buf_addf(b, "    '%s') echo '", v->name);
         for (size_t k = 0; k < v->n_opts; k++)
             if (v->opts[k].name && !str_eq(v->opts[k].name, "help"))
@@ -166,28 +164,22 @@ static void action(const char *values, struct buf *b) {
     buf_adds(b, " ;;\n");
 }
 
-static void values_of_options(const struct manual *m, struct buf *b) {
-    buf_adds(b, "_bawn_takes_value() {\n    case \"$1 $2\" in\n");
+/* Which options take a value, or what to offer for it. */
+static void option_cases(const struct manual *m, bool offer, struct buf *b) {
+    buf_addf(b, "%s() {\n    case \"$1 $2\" in\n", offer ? "_bawn_value" : "_bawn_takes_value");
     for (size_t i = 0; i < m->n; i++)
         for (size_t k = 0; k < m->verbs[i]->n_opts; k++) {
             const struct opt *o = &m->verbs[i]->opts[k];
 
-            if (m->verbs[i]->hidden || !o->arg || o->arg[0] == '[')
+            if (offer ? !o->values : !o->arg || o->arg[0] == '[')
                 continue;
             pattern(m->verbs[i], o, b);
-            buf_adds(b, "return 0 ;;\n");
+            if (offer)
+                action(o->values, b);
+            else
+                buf_adds(b, "return 0 ;;\n");
         }
-    buf_adds(b, "    esac\n    return 1\n}\n_bawn_value() {\n    case \"$1 $2\" in\n");
-    for (size_t i = 0; i < m->n; i++)
-        for (size_t k = 0; k < m->verbs[i]->n_opts; k++) {
-            const struct opt *o = &m->verbs[i]->opts[k];
-
-            if (m->verbs[i]->hidden || !o->values)
-                continue;
-            pattern(m->verbs[i], o, b);
-            action(o->values, b);
-        }
-    buf_adds(b, "    esac\n}\n");
+    buf_adds(b, offer ? "    esac\n}\n" : "    esac\n    return 1\n}\n");
 }
 
 /* "exec 1": one operand precedes the command. */
@@ -196,7 +188,7 @@ static void commands(const struct manual *m, struct buf *b) {
     for (size_t i = 0; i < m->n; i++) {
         int before = completion_operands(m->verbs[i]).command;
 
-        if (m->verbs[i]->hidden || before == COMPLETION_NO_COMMAND)
+        if (before == COMPLETION_NO_COMMAND)
             continue;
         buf_addf(b, "    '%s') echo ", m->verbs[i]->name);
         if (before == COMPLETION_BEHIND_DASHES)
@@ -212,7 +204,7 @@ static void operands(const struct manual *m, struct buf *b) {
     for (size_t i = 0; i < m->n; i++) {
         const struct completion_operands o = completion_operands(m->verbs[i]);
 
-        if (m->verbs[i]->hidden || !o.values)
+        if (!o.values)
             continue;
         buf_addf(b, "    '%s') %s", m->verbs[i]->name, o.once ? "((operand == 0)) && " : "");
         action(o.values, b);
@@ -224,7 +216,8 @@ void completion_bash(const struct manual *m, struct buf *b) {
     buf_adds(b, helpers);
     groups(m, b);
     options(m, b);
-    values_of_options(m, b);
+    option_cases(m, false, b);
+    option_cases(m, true, b);
     commands(m, b);
     operands(m, b);
     buf_adds(b, driver);

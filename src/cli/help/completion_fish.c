@@ -31,12 +31,6 @@ static bool is_mixed(const struct manual *m, const struct verb *v) {
     return false;
 }
 
-static void mixed_names(const struct manual *m, struct buf *b) {
-    for (size_t i = 0; i < m->n; i++)
-        if (is_mixed(m, m->verbs[i]))
-            buf_addf(b, " '%s'", m->verbs[i]->name);
-}
-
 static void functions(const struct manual *m, struct buf *b) {
     buf_adds(b, "# fish completion for bawn; made by 'bawn completion fish'\n"
                 "function __bawn_profiles\n"
@@ -77,7 +71,9 @@ static void functions(const struct manual *m, struct buf *b) {
     group_names(m, b);
     buf_adds(b, "; and test -n \"$verb\"; and set verb \"$verb $typed[2]\"\n"
                 "    contains -- \"$verb $typed[2]\" ''");
-    mixed_names(m, b);
+    for (size_t i = 0; i < m->n; i++)
+        if (is_mixed(m, m->verbs[i]))
+            buf_addf(b, " '%s'", m->verbs[i]->name);
     buf_adds(b, "; and set verb \"$verb $typed[2]\"\n"
                 "    test \"$verb\" = \"$argv[1]\"\n"
                 "end\n"
@@ -85,12 +81,8 @@ static void functions(const struct manual *m, struct buf *b) {
 }
 
 /* more: behind the name; and: another condition, or "" */
-static void conditions(const char *verb, size_t len, const char *more, const char *and, struct buf *b) {
+static void condition(const char *verb, size_t len, const char *more, const char *and, struct buf *b) {
     buf_addf(b, "complete -c bawn -n '__bawn_at \"%.*s%s\"%s'", (int)len, verb, more, and);
-}
-
-static void condition(const char *verb, size_t len, const char *more, struct buf *b) {
-    conditions(verb, len, more, "", b);
 }
 
 static void words(const struct manual *m, struct buf *b) {
@@ -98,16 +90,14 @@ static void words(const struct manual *m, struct buf *b) {
         const struct verb *v = m->verbs[i];
         size_t len = completion_first_word(v);
 
-        if (v->hidden)
-            continue;
         if (completion_opens_group(m, i)) {
-            condition("", 0, "", b);
+            condition("", 0, "", "", b);
             buf_addf(b, " -a %.*s -d ", (int)len, v->name);
             quoted(v->name[len] ? "several commands" : v->summary, b);
             buf_addc(b, '\n');
         }
         if (v->name[len]) {
-            condition(v->name, len, is_mixed(m, v) ? "" : " ", b);
+            condition(v->name, len, is_mixed(m, v) ? "" : " ", "", b);
             buf_addf(b, " -a %s -d ", v->name + len + 1);
             quoted(v->summary, b);
             buf_addc(b, '\n');
@@ -131,7 +121,7 @@ static void arguments(const char *values, struct buf *b) {
 }
 
 static void option(const struct verb *v, const struct opt *o, struct buf *b) {
-    condition(v->name, strlen(v->name), "", b);
+    condition(v->name, strlen(v->name), "", "", b);
     if (o->name)
         buf_addf(b, " -l %s", o->name);
     if (o->letter)
@@ -153,7 +143,7 @@ static void operands(const struct verb *v, struct buf *b) {
     const char *command = "";
 
     if (o.values) {
-        conditions(v->name, strlen(v->name), "", o.once ? "; and not __bawn_named" : "", b);
+        condition(v->name, strlen(v->name), "", o.once ? "; and not __bawn_named" : "", b);
         if (str_eq(o.values, "@file"))
             buf_adds(b, " -F");
         else
@@ -164,7 +154,7 @@ static void operands(const struct verb *v, struct buf *b) {
         return;
     if (o.command != 0)
         command = o.command == COMPLETION_BEHIND_DASHES ? "; and __bawn_dashes" : "; and __bawn_named";
-    conditions(v->name, strlen(v->name), "", command, b);
+    condition(v->name, strlen(v->name), "", command, b);
     arguments("@command", b);
     buf_addc(b, '\n');
 }
@@ -178,8 +168,6 @@ void completion_fish(const struct manual *m, struct buf *b) {
         const struct verb *v = m->verbs[i];
         bool has_help = false;
 
-        if (v->hidden)
-            continue;
         for (size_t k = 0; k < v->n_opts; k++) {
             option(v, &v->opts[k], b);
             has_help |= v->opts[k].name && str_eq(v->opts[k].name, "help");

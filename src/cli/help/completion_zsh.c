@@ -197,8 +197,7 @@ void completion_zsh(const struct manual *m, struct buf *b) {
                 "    fi\n"
                 "    case $verb in\n");
     for (size_t i = 0; i < m->n; i++)
-        if (!m->verbs[i]->hidden)
-            arguments(m->verbs[i], b);
+        arguments(m->verbs[i], b);
     buf_adds(b, "    esac\n}\n");
     buf_adds(b, tail);
 }

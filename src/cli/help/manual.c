@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 
-enum { WIDTH = 80, INDENT = 2, LABEL_MAX = 26, SUGGEST_MAX = 64, SUGGEST_LEN = 32 };
+enum { WIDTH = 80, INDENT = 2, LABEL_MAX = 26, SUGGEST_MAX = 128, SUGGEST_LEN = 32 };
 
 const struct verb *manual_find(const struct manual *m, const char *name) {
     for (size_t i = 0; i < m->n; i++)
@@ -26,34 +26,40 @@ static const char *word_in_group(const struct verb *v, const char *group) {
 
 bool manual_is_group(const struct manual *m, const char *word) {
     for (size_t i = 0; i < m->n; i++)
-        if (!m->verbs[i]->hidden && word_in_group(m->verbs[i], word))
+        if (word_in_group(m->verbs[i], word))
             return true;
     return false;
 }
 
+/* "polcy ls": compared as a whole. "policy lss": with the second words of that group only, whose first word is right. */
 bool manual_nearest(const struct manual *m, const char *word, struct buf *b) {
-    char text[SUGGEST_MAX][SUGGEST_LEN];
-    const char *names[SUGGEST_MAX], *near;
+    char text[SUGGEST_MAX][SUGGEST_LEN], group[SUGGEST_LEN];
+    const char *names[SUGGEST_MAX], *near, *space = strchr(word, ' ');
     size_t n = 0;
+    bool grouped;
 
+    snprintf(group, sizeof group, "%.*s", (int)(space ? space - word : 0), word);
+    grouped = space && manual_is_group(m, group);
     for (size_t i = 0; i < m->n && n < SUGGEST_MAX; i++) {
-        const char *name = m->verbs[i]->name;
+        const char *name = grouped ? word_in_group(m->verbs[i], group) : m->verbs[i]->name;
 
-        if (m->verbs[i]->hidden)
+        if (!name)
             continue;
-        snprintf(text[n], sizeof text[n], "%.*s", (int)(strchr(word, ' ') ? strlen(name) : strcspn(name, " ")), name);
+        snprintf(text[n], sizeof text[n], "%.*s", (int)(space ? strlen(name) : strcspn(name, " ")), name);
         names[n] = text[n];
         n++;
     }
-    near = str_nearest(word, names, n);
+    near = str_nearest(grouped ? space + 1 : word, names, n);
     if (near)
-        buf_adds(b, near);
+        buf_addf(b, "%s%s%s", grouped ? group : "", grouped ? " " : "", near);
     return near != NULL;
 }
 
-bool manual_colours(void) {
+bool manual_colours(const char *when) {
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 
+    if (when && !str_eq(when, "auto"))
+        return str_eq(when, "always");
     if (no_color && *no_color) /* https://no-color.org: any value, but not an empty one */
         return false;
     return isatty(STDOUT_FILENO) && term && !str_eq(term, "dumb");
@@ -72,11 +78,6 @@ static size_t columns(const char *s, size_t len) {
     return n;
 }
 
-static void spaces(struct buf *b, size_t n) {
-    while (n--)
-        buf_addc(b, ' ');
-}
-
 /* Appends text with breaks at spaces. The first line goes on at column `at`, the others start at `indent`. */
 static void wrap(struct buf *b, const char *text, size_t text_len, size_t at, size_t indent) {
     const char *end = text + text_len;
@@ -86,8 +87,7 @@ static void wrap(struct buf *b, const char *text, size_t text_len, size_t at, si
         size_t len = MIN_OF(strcspn(text, " \n"), (size_t)(end - text)), width = columns(text, len);
 
         if (*gap && at + 1 + width > WIDTH) {
-            buf_addc(b, '\n');
-            spaces(b, indent);
+            buf_addf(b, "\n%*s", (int)indent, "");
             at = indent;
             gap = "";
         }
@@ -105,14 +105,11 @@ static void wrap(struct buf *b, const char *text, size_t text_len, size_t at, si
 static void row(struct buf *b, const char *label, size_t label_max, const char *text) {
     size_t width = columns(label, strlen(label)), text_at = INDENT + label_max + 2;
 
-    spaces(b, INDENT);
-    buf_adds(b, label);
-    if (width > label_max) {
-        buf_addc(b, '\n');
-        width = 0;
-        spaces(b, INDENT);
-    }
-    spaces(b, text_at - INDENT - width);
+    buf_addf(b, "%*s%s", INDENT, "", label);
+    if (width > label_max)
+        buf_addf(b, "\n%*s", (int)text_at, "");
+    else
+        buf_addf(b, "%*s", (int)(text_at - INDENT - width), "");
     wrap(b, text, strlen(text), text_at, text_at);
 }
 
@@ -150,8 +147,7 @@ static size_t longest_name(const struct manual *m) {
     size_t longest = 0;
 
     for (size_t i = 0; i < m->n; i++)
-        if (!m->verbs[i]->hidden)
-            longest = MAX_OF(longest, strlen(m->verbs[i]->name));
+        longest = MAX_OF(longest, strlen(m->verbs[i]->name));
     return MIN_OF(longest, (size_t)LABEL_MAX);
 }
 
@@ -160,7 +156,7 @@ void manual_overview(const struct manual *m, const char *group, bool colour, str
     buf_addf(b, "  bawn %s%sCOMMAND [options] ...\n", group ? group : "", group ? " " : "");
     manual_heading(b, "Commands", colour);
     for (size_t i = 0; i < m->n; i++)
-        if (!m->verbs[i]->hidden && (!group || word_in_group(m->verbs[i], group)))
+        if (!group || word_in_group(m->verbs[i], group))
             row(b, m->verbs[i]->name, longest_name(m), m->verbs[i]->summary);
     buf_adds(b, "\nMore: 'bawn help COMMAND', and the whole manual with 'bawn help --man | man -l -'.\n");
 }

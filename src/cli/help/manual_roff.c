@@ -14,12 +14,15 @@ struct roff_entry {
 static const struct roff_entry environment[] = {
     {"BAWN_SANDBOX", "false runs without a sandbox, true demands one, the name of an engine chooses it"},
     {"BAWN_PROFILE", "the profile to use when --profile is not given"},
-    {"BAWN_SANDBOX_IMAGE", "the image to use as root when the engine takes one"},
+    {"BAWN_SANDBOX_IMAGE", "the image to use in place of this machine's programs"},
     {"BAWN_PASSPHRASE_FILE",
      "a file, by its absolute path and readable only by you, with the passphrase of the encrypted file of "
      "secrets"},
     {"BAWN_OPEN", "the program that opens the pages on which programs inside want you to log in (default: xdg-open); none: "
                   "their addresses are only shown"},
+    {"BAWN_SH_SANDBOX",
+     "the sandbox of bawn-sh, which takes the arguments of /bin/sh and runs it in the sandbox of the folder it is "
+     "called in (default: that of the nearest folder above that has one)"},
     {"NO_COLOR", "any value turns colours off; there are none anyway when the output is not a terminal"},
     {"XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_RUNTIME_DIR", "where configuration, state and sockets are"},
 };
@@ -164,8 +167,7 @@ void manual_roff(const struct manual *m, struct buf *b) {
                 "stops the run.\n");
     buf_adds(b, ".SH COMMANDS\nEvery command knows \\fB\\-h\\fR, \\fB\\-\\-help\\fR.\n");
     for (size_t i = 0; i < m->n; i++)
-        if (!m->verbs[i]->hidden)
-            command(b, m->verbs[i]);
+        command(b, m->verbs[i]);
     entries(b, "ENVIRONMENT", environment, ARRAY_LEN(environment));
     entries(b, "EXIT STATUS", statuses, ARRAY_LEN(statuses));
     entries(b, "FILES", files, ARRAY_LEN(files));

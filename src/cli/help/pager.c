@@ -73,7 +73,8 @@ static void write_out(struct pager *p, const char *data, size_t len) {
         p->failed = fd_write_all(p->fd, data, len);
 }
 
-void pager_write(struct pager *p, const char *data, size_t len) {
+void pager_write(const char *data, size_t len, void *pager) {
+    struct pager *p = pager;
     char clean[TERMFILTER_OUT_MAX(PIECE)];
 
     if (!p->terminal) {
@@ -87,10 +88,6 @@ void pager_write(struct pager *p, const char *data, size_t len) {
         data += n;
         len -= n;
     }
-}
-
-void pager_sink(const char *data, size_t len, void *arg) {
-    pager_write(arg, data, len);
 }
 
 int pager_end(struct pager *p, struct err *err) {

@@ -21,7 +21,6 @@ struct pager {
 
 /* Starts $PAGER (less -FRX) if `wanted` and the standard output is a terminal. Without one, output goes straight out. */
 void pager_begin(struct pager *p, bool wanted);
-void pager_write(struct pager *p, const char *data, size_t len);
-void pager_sink(const char *data, size_t len, void *arg); /* the same as a review_sink_fn; arg: struct pager */
+void pager_write(const char *data, size_t len, void *pager); /* pager: struct pager */
 /* Waits until the user has left it. Fails if something could not be written; a reader who had enough is no failure. */
 int pager_end(struct pager *p, struct err *err);

@@ -16,10 +16,6 @@ struct policy_edit_request {
     const char *sandbox;
 };
 
-static void request_done(struct policy_edit_request *q) {
-    rule_done(&q->more);
-}
-
 /* "GET,HEAD" is two. */
 static int take_methods(const struct opt *o UNUSED, const char *value, void *methods, struct err *err) {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-";
@@ -57,53 +53,28 @@ static int take_id(const struct opt *o UNUSED, const char *value, void *id, stru
 }
 
 #define TO(kind, member) OPT_TO_##kind(struct policy_edit_request, member)
-#define WHERE_OPTS                                                                                     \
-    {0, 0, "user", NULL, "in your own file (default)", NULL, TO(FLAG, user)},                          \
-        {0, 0, "project", NULL, "in the project's file, .bawn/network.json", NULL, TO(FLAG, project)}, \
-        POLICY_VIEW_DIR(struct policy_edit_request, view)
-#define REQUEST_OPTS                                                                                               \
-    {0,                                                                                                            \
-     0,                                                                                                            \
-     "method",                                                                                                     \
-     "METHOD",                                                                                                     \
-     "only requests with this method (may be repeated)",                                                           \
-     NULL,                                                                                                         \
-     OPT_TO_CALL(struct policy_edit_request, more.methods, take_methods)},                                         \
-        {0,                                                                                                        \
-         0,                                                                                                        \
-         "path",                                                                                                   \
-         "GLOB",                                                                                                   \
-         "only requests for these paths, e.g. '/api/**' (may be repeated)",                                        \
-         NULL,                                                                                                     \
-         OPT_TO_CALL(struct policy_edit_request, more.paths, take_path)},                                          \
-        {0, 0, "comment", "TEXT", "why; stored with the rule", NULL, TO(COPY, more.comment)},                      \
-        {0,                                                                                                        \
-         0,                                                                                                        \
-         "id",                                                                                                     \
-         "ID",                                                                                                     \
-         "name of the rule (default: made from the host)",                                                         \
-         NULL,                                                                                                     \
-         OPT_TO_CALL(struct policy_edit_request, more.id, take_id)},                                               \
-    {                                                                                                              \
-        0, 0, "sandbox", "SANDBOX", "only for this running one (its name, or its pid), until it ends", "@sandbox", \
-            TO(TEXT, sandbox)                                                                                      \
-    }
-
-static const struct opt allow_opts[] = {
-    REQUEST_OPTS,
+#define CALL(member, fn) OPT_TO_CALL(struct policy_edit_request, member, fn)
+/* `rm` has the first of them, `deny` some more, `allow` all. */
+enum { RM_OPTS = 3, DENY_OPTS = 8 };
+static const struct opt opts[] = {
+    {0, 0, "user", NULL, "in your own file (default)", NULL, TO(FLAG, user)},
+    {0, 0, "project", NULL, "in the project's file, .bawn/network.json", NULL, TO(FLAG, project)},
+    POLICY_VIEW_DIR(struct policy_edit_request, view),
+    {0, 0, "sandbox", "SANDBOX", "only for this running one (its name, or its pid), until it ends", "@sandbox",
+     TO(TEXT, sandbox)},
+    {0, 0, "method", "METHOD", "only requests with this method (may be repeated)", NULL, CALL(more.methods, take_methods)},
+    {0, 0, "path", "GLOB", "only requests for these paths, e.g. '/api/**' (may be repeated)", NULL, CALL(more.paths, take_path)},
+    {0, 0, "comment", "TEXT", "why; stored with the rule", NULL, TO(COPY, more.comment)},
+    {0, 0, "id", "ID", "name of the rule (default: made from the host)", NULL, CALL(more.id, take_id)},
     {0, 0, "max-body", "SIZE", "the most that one request may carry, e.g. 1m", NULL, TO(SIZE, more.max_body)},
     {0, 0, "private", NULL, "the host may have an address that is not public", NULL, TO(FLAG, more.allow_private)},
     {0, 0, "inspect", NULL, "inspect TLS even if the rule does not need it", NULL, TO(FLAG, inspect)},
     {0, 0, "first", NULL, "in front of the other rules of the file (default: behind them)", NULL, TO(FLAG, first)},
-    WHERE_OPTS,
 };
-static const struct opt deny_opts[] = {REQUEST_OPTS, WHERE_OPTS};
-static const struct opt rm_opts[] = {WHERE_OPTS};
 
 /* Returns whether there is an operand, which is argv[1] then. */
-static int read_request(const struct verb *self, int argc, char **argv, struct policy_edit_request *q, struct policy_edit *ret,
-                        struct err *err) {
-    int n = opt_parse(self->opts, self->n_opts, argc, argv, q, 1, err);
+static int read_request(struct verb_call *c, struct policy_edit_request *q, struct policy_edit *ret, struct err *err) {
+    int n = verb_parse(c, q, 1, err);
 
     if (n >= 0 && q->project + q->user + (q->sandbox != NULL) > 1)
         return err_usage(err, "--user, --project and --sandbox exclude each other");
@@ -150,80 +121,68 @@ static void print_edit(const struct policy_edit *e, const struct policy_edit_res
         log_line("it is still denied: %s", d->denied);
 }
 
-static int run_add(const struct verb *self, int argc, char **argv, enum rule_action action) {
+/* The last word of the verb is the action. */
+static int run_add(struct verb_call *c, struct err *err) {
     CLEANUP(policy_edit_result_done) struct policy_edit_result done = {0};
-    CLEANUP(request_done) struct policy_edit_request q = {0};
+    struct policy_edit_request q = {0};
     CLEANUP(rule_done) struct rule rule = {0};
+    enum rule_action action = str_eq(c->argv[0], "deny") ? RULE_DENY : RULE_ALLOW;
     struct policy_edit e;
-    struct err err = {0};
-    int r = read_request(self, argc, argv, &q, &e, &err);
+    int r = read_request(c, &q, &e, err);
 
     if (r == 0)
-        r = err_usage(&err, "name a host, e.g. bawn policy %s example.com:443", rule_action_names[action]);
-    r = r < 0 ? r : make_rule(argv[1], action, &q, &rule, &err);
-    r = r < 0 ? r : policy_edit_add(&e, &rule, q.first || action == RULE_DENY, &done, &err);
-    if (r < 0)
-        return verb_fail(self, &err);
-    print_edit(&e, &done);
-    return 0;
+        r = err_usage(err, "name a host, e.g. bawn policy %s example.com:443", rule_action_names[action]);
+    r = r < 0 ? r : make_rule(c->argv[1], action, &q, &rule, err);
+    r = r < 0 ? r : policy_edit_add(&e, &rule, q.first || action == RULE_DENY, &done, err);
+    if (r >= 0)
+        print_edit(&e, &done);
+    rule_done(&q.more);
+    return r;
 }
 
-static int run_allow(const struct verb *self, int argc, char **argv) {
-    return run_add(self, argc, argv, RULE_ALLOW);
-}
-
-static int run_deny(const struct verb *self, int argc, char **argv) {
-    return run_add(self, argc, argv, RULE_DENY);
-}
-
-static int run_rm(const struct verb *self, int argc, char **argv) {
+static int run_rm(struct verb_call *c, struct err *err) {
     CLEANUP(policy_edit_result_done) struct policy_edit_result done = {0};
-    CLEANUP(request_done) struct policy_edit_request q = {0};
+    struct policy_edit_request q = {0};
     struct policy_edit e;
-    struct err err = {0};
-    int r = read_request(self, argc, argv, &q, &e, &err);
+    int r = read_request(c, &q, &e, err);
 
     if (r == 0)
-        r = err_usage(&err, "name a rule (see 'bawn policy ls')");
-    r = r < 0 ? r : policy_edit_remove(&e, argv[1], &done, &err);
-    if (r < 0)
-        return verb_fail(self, &err);
-    print_edit(&e, &done);
-    return 0;
+        r = err_usage(err, "name a rule (see 'bawn policy ls')");
+    r = r < 0 ? r : policy_edit_remove(&e, c->argv[1], &done, err);
+    if (r >= 0)
+        print_edit(&e, &done);
+    rule_done(&q.more);
+    return r;
 }
-
-static const char allow_description[] =
-    "Writes a rule into a file with network rules, behind the rules that are there; running sandboxes follow at once. The host "
-    "is a name, *.suffix (one label in front), **.suffix (one or more), an address, a network, or a @group. Without a port, "
-    "every port is allowed. host.bawn.internal is this machine.\n\n"
-    "    bawn policy allow internal.example.com:443\n"
-    "    bawn policy allow api.github.com --method GET,HEAD --path '/repos/our/**'\n"
-    "    bawn policy allow db.lan:5432 --private\n"
-    "    bawn policy allow host.bawn.internal:11434 --project";
-static const char deny_description[] =
-    "Writes a rule into a file with network rules, in front of the rules that are there; running sandboxes follow at once and "
-    "lose connections that are no longer allowed.\n\n"
-    "    bawn policy deny gist.github.com\n"
-    "    bawn policy deny registry.npmjs.org --method PUT,POST,DELETE";
 
 const struct verb verb_policy_allow = {
     .name = "policy allow",
     .summary = "let sandboxes reach a host",
     .synopsis = "[options] HOST[:PORT]",
-    .description = allow_description,
-    .opts = allow_opts,
-    .n_opts = ARRAY_LEN(allow_opts),
-    .run = run_allow,
+    .description =
+        "Writes a rule into a file with network rules, behind the rules that are there; running sandboxes follow at once. The host "
+        "is a name, *.suffix (one label in front), **.suffix (one or more), an address, a network, or a @group. Without a port, "
+        "every port is allowed. host.bawn.internal is this machine.\n\n"
+        "    bawn policy allow internal.example.com:443\n"
+        "    bawn policy allow api.github.com --method GET,HEAD --path '/repos/our/**'\n"
+        "    bawn policy allow db.lan:5432 --private\n"
+        "    bawn policy allow host.bawn.internal:11434 --project",
+    VERB_OPTS(opts),
+    .run = run_add,
 };
 
 const struct verb verb_policy_deny = {
     .name = "policy deny",
     .summary = "do not let sandboxes reach a host",
     .synopsis = "[options] HOST[:PORT]",
-    .description = deny_description,
-    .opts = deny_opts,
-    .n_opts = ARRAY_LEN(deny_opts),
-    .run = run_deny,
+    .description =
+        "Writes a rule into a file with network rules, in front of the rules that are there; running sandboxes follow at once and "
+        "lose connections that are no longer allowed.\n\n"
+        "    bawn policy deny gist.github.com\n"
+        "    bawn policy deny registry.npmjs.org --method PUT,POST,DELETE",
+    .opts = opts,
+    .n_opts = DENY_OPTS,
+    .run = run_add,
 };
 
 const struct verb verb_policy_rm = {
@@ -231,7 +190,7 @@ const struct verb verb_policy_rm = {
     .summary = "remove a network rule",
     .synopsis = "[options] ID",
     .description = "Removes the rule with this id from your own file, or, with --project, from the project's.",
-    .opts = rm_opts,
-    .n_opts = ARRAY_LEN(rm_opts),
+    .opts = opts,
+    .n_opts = RM_OPTS,
     .run = run_rm,
 };

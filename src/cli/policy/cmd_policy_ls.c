@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "cli/changes/run_print.h"
 #include "cli/policy/policy_view.h"
 #include "ops/policy/policy_live.h"
 
@@ -96,30 +95,19 @@ static void add_json_policy(const struct policy_here *v, struct buf *b) {
 }
 
 static void add_mode(const struct policy_here *v, struct buf *b) {
+    static const char *const texts[NET_MODES] = {
+        [NET_NONE] = "mode none: no network, whatever the rules say",
+        [NET_LIMITED] = "mode limited: ports 80 and 443 of any public host, and what the rules say",
+        [NET_FULL] = "mode full: any public host, but for what the rules deny",
+    };
     enum rule_action unlisted;
-    enum net_mode mode = policy_mode(&v->policy, &unlisted);
+    const char *text = texts[policy_mode(&v->policy, &unlisted)];
 
-    switch (mode) {
-    case NET_NONE:
-        buf_adds(b, "mode none: no network, whatever the rules say");
-        break;
-    case NET_LIMITED:
-        buf_adds(b, "mode limited: ports 80 and 443 of any public host, and what the rules say");
-        break;
-    case NET_FULL:
-        buf_adds(b, "mode full: any public host, but for what the rules deny");
-        break;
-    case NET_UNSET:
-    case NET_LIST:
-        buf_adds(b, "mode list: what the rules allow; a host in no rule is ");
-        if (unlisted == RULE_ASK && v->policy.can_ask)
-            buf_addf(b, "asked about%s", v->settings.question.mode == ASK_AUTO ? " on a terminal and denied without one" : "");
-        else
-            buf_adds(b, "denied");
-        break;
-    case NET_MODES:
-        BUG("a mode that is none");
-    }
+    buf_adds(b, text ? text : "mode list: what the rules allow; a host in no rule is ");
+    if (!text && unlisted == RULE_ASK && v->policy.can_ask)
+        buf_addf(b, "asked about%s", v->settings.question.mode == ASK_AUTO ? " on a terminal and denied without one" : "");
+    else if (!text)
+        buf_adds(b, "denied");
     buf_adds(b, " (network: ");
     buf_add_printable(b, v->settings.origin[SETTING_NETWORK]);
     buf_adds(b, ")\n");
@@ -222,42 +210,37 @@ static int list_rules(const struct policy_ls_request *q, struct buf *out, struct
     r = policy_here_open(&q->view, &view, err);
     if (r < 0)
         return r;
-    if (q->json)
+    if (q->json) {
         add_json_policy(&view, out);
-    else
-        add_text_policy(&view, q->groups, out);
-    for (size_t i = 0; i < view.files.notes.len && !q->json; i++)
-        log_line("%s", view.files.notes.v[i]);
+        return 0;
+    }
+    add_text_policy(&view, q->groups, out);
+    verb_say(&view.files.notes);
     return 0;
 }
 
-static int run_policy_ls(const struct verb *self, int argc, char **argv) {
-    CLEANUP(buf_done) struct buf out = BUF_INIT(POLICY_OUTPUT_MAX);
+static int run_policy_ls(struct verb_call *c, struct err *err) {
     struct policy_ls_request q = {0};
-    struct err err = {0};
-    int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, 0, &err);
+    int r = verb_parse(c, &q, 0, err);
 
-    r = r < 0 ? r : list_rules(&q, &out, &err);
+    r = r < 0 ? r : list_rules(&q, &c->out, err);
     policy_here_opts_done(&q.view);
-    return r < 0 ? verb_fail(self, &err) : run_print_result(self, &out, 0);
+    return r < 0 ? r : 0;
 }
-
-static const char description[] =
-    "Lists the network rules that a sandbox started here would have, in the order in which they are asked: the first rule that "
-    "matches, in the first layer that has one, decides. Layers that can only deny stand at the end; each of them is asked as "
-    "well.\n\n"
-    "    sandbox        --allow and --deny, networkAllow and networkDeny\n"
-    "    project        .bawn/network.json in the workspace; can only deny until you trust it ('bawn trust')\n"
-    "    user           ~/.config/bawn/network.json\n"
-    "    built-in       @registries, @models and @git, unless a file has a mode\n"
-    "    organisation   /etc/bawn/network.json; can only deny";
 
 const struct verb verb_policy_ls = {
     .name = "policy ls",
     .summary = "list the network rules in force, in order",
     .synopsis = "[options]",
-    .description = description,
-    .opts = opts,
-    .n_opts = ARRAY_LEN(opts),
+    .description =
+        "Lists the network rules that a sandbox started here would have, in the order in which they are asked: the first rule that "
+        "matches, in the first layer that has one, decides. Layers that can only deny stand at the end; each of them is asked as "
+        "well.\n\n"
+        "    sandbox        --allow and --deny, networkAllow and networkDeny\n"
+        "    project        .bawn/network.json in the workspace; can only deny until you trust it ('bawn trust')\n"
+        "    user           ~/.config/bawn/network.json\n"
+        "    built-in       @registries, @models and @git, unless a file has a mode\n"
+        "    organisation   /etc/bawn/network.json; can only deny",
+    VERB_OPTS(opts),
     .run = run_policy_ls,
 };

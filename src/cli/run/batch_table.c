@@ -254,18 +254,19 @@ static void say_line(const char *text, void *arg) {
 
     buf_add_printable(&shown, text);
     batch_table_clear(arg);
-    log_line("%s", buf_str(&shown));
+    log_note("%s", buf_str(&shown));
 }
 
 void batch_table_init(struct batch_table *t) {
     const char *term = getenv("TERM");
 
-    *t = (struct batch_table){.watch = {.notice = {.say = say_line, .arg = t},
-                                        .live = isatty(STDERR_FILENO) && term && *term && !str_eq(term, "dumb"),
-                                        .draw = draw_sometimes,
-                                        .resized = on_resized,
-                                        .arg = t},
-                              .begun_ms = clock_ms()};
+    *t =
+        (struct batch_table){.watch = {.notice = {.say = say_line, .arg = t},
+                                       .live = !log_is_quiet() && isatty(STDERR_FILENO) && term && *term && !str_eq(term, "dumb"),
+                                       .draw = draw_sometimes,
+                                       .resized = on_resized,
+                                       .arg = t},
+                             .begun_ms = clock_ms()};
 }
 
 /* -- the result ---------------------------------------------------------------------------------------------------------- */

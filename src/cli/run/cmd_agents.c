@@ -6,11 +6,10 @@
 #include "base/log.h"
 #include "base/record.h"
 #include "base/str.h"
-#include "cli/changes/run_print.h"
 #include "cli/verb.h"
 #include "ops/agent/agent_run.h"
 
-enum { OUTPUT_MAX = 256 * 1024 };
+enum { COMMAND_MAX = 4096 };
 
 struct agents_line {
     const char *install;
@@ -41,9 +40,9 @@ static const struct column columns[] = {
 static const struct record_kind agents = {columns, ARRAY_LEN(columns), sizeof(struct agent_state)};
 
 static void add_agent(const struct agent_state *st, struct buf *b) {
-    CLEANUP(buf_done) struct buf command = BUF_INIT(OUTPUT_MAX);
+    CLEANUP(buf_done) struct buf command = BUF_INIT(COMMAND_MAX);
 
-    agent_add_secret_command(&st->agent, &command);
+    agent_add_secret_command(&st->agent, NULL, &command);
     buf_addf(b, "%-10s %-14s ", st->agent.name, st->agent.title ? st->agent.title : "");
     if (st->program.path)
         buf_add_printable(b, st->program.path);
@@ -56,21 +55,20 @@ static void add_agent(const struct agent_state *st, struct buf *b) {
     buf_addc(b, '\n');
 }
 
-static int list_agents(bool json, struct err *err) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(OUTPUT_MAX);
+static int list_agents(bool json, struct buf *out, struct err *err) {
     CLEANUP(agent_states_done) struct agent_states l = {0};
-    struct jsonout j = {.to = &b};
+    struct jsonout j = {.to = out};
     int r = agent_list(&l, err);
 
     if (r < 0)
         return r;
     if (json) {
         record_array(&agents, l.v, l.n, NULL, RECORD_LINES, &j);
-        buf_addc(&b, '\n');
+        buf_addc(out, '\n');
     }
     for (size_t i = 0; !json && i < l.n; i++)
-        add_agent(&l.v[i], &b);
-    return run_print_out(&b, err);
+        add_agent(&l.v[i], out);
+    return 0;
 }
 
 static int install_agent(const char *name, struct err *err) {
@@ -82,14 +80,13 @@ static int install_agent(const char *name, struct err *err) {
     return r;
 }
 
-static int run_agents(const struct verb *self, int argc, char **argv) {
+static int run_agents(struct verb_call *c, struct err *err) {
     struct agents_line l = {0};
-    struct err err = {0};
-    int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &l, 0, &err);
+    int r = verb_parse(c, &l, 0, err);
 
     if (r == 0)
-        r = l.install ? install_agent(l.install, &err) : list_agents(l.json, &err);
-    return r < 0 ? verb_fail(self, &err) : 0;
+        r = l.install ? install_agent(l.install, err) : list_agents(l.json, &c->out, err);
+    return r < 0 ? r : 0;
 }
 
 const struct verb verb_agents = {
@@ -104,7 +101,6 @@ const struct verb verb_agents = {
         "result, $XDG_STATE_HOME/bawn/agents/NAME, read-only. A program of the host's of the same name is preferred.\n\n"
         "    bawn secret set anthropic --host api.anthropic.com\n"
         "    bawn run --agent claude",
-    .opts = opts,
-    .n_opts = ARRAY_LEN(opts),
+    VERB_OPTS(opts),
     .run = run_agents,
 };

@@ -9,10 +9,10 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "cli/changes/run_print.h"
 #include "cli/sandbox/exec_options.h"
 #include "cli/verb.h"
 #include "ops/run/host_tool.h"
+#include "ops/tools/tool_where.h"
 #include "os/fd.h"
 #include "proto/execmsg.h"
 #include "supervisor/terminal/stdio.h"
@@ -36,21 +36,18 @@ static const struct opt opts[] = {
     {0, 0, "no-tty", NULL, "give the command pipes even if there is a terminal", NULL, OPT_TO_FLAG(struct exec_line, exec.no_tty)},
     {0, 0, "json", NULL, "the result as one JSON line on stderr; with --detach the job as JSON on stdout", NULL,
      OPT_TO_FLAG(struct exec_line, json)},
+    VERB_QUIET_OPT,
     {0, 0, "tool", "NAME", "a tool that the user's configuration lists in bypass_tools: runs on the host", NULL,
      OPT_TO_TEXT(struct exec_line, tool)},
     {0, 'C', "directory", "DIR", "the workspace (default: the current folder)", "@dir", OPT_TO_TEXT(struct exec_line, dir)},
 };
 /* clang-format on */
 
-static void line_done(struct exec_line *l) {
-    exec_args_done(&l->exec);
-}
-
 static void say_how_it_ended(const struct exec_args *a, const struct exec_result *r) {
     char time[24];
 
     if (r->exec_errno && r->status == EXIT_NOTFOUND && !strchr(a->argv[0], '/'))
-        log_line("%s: command not found inside the sandbox", a->argv[0]);
+        tool_say_missing(&verb_alert, a->argv[0], NULL, a->name);
     else if (r->exec_errno)
         log_line("%s: %s", a->argv[0], strerror(r->exec_errno));
     format_duration(a->timeout_ms, time);
@@ -62,7 +59,11 @@ static void say_how_it_ended(const struct exec_args *a, const struct exec_result
         log_line("the memory limit of sandbox '%s' was reached", a->name);
     if (r->end & EXEC_END_DISK)
         log_line("the disk limit of sandbox '%s' was reached", a->name);
-    exec_say_stopped(a->notice, a->name, r->end);
+    if (r->end & EXEC_END_PIDS)
+        log_line("the process limit of sandbox '%s' was reached", a->name);
+    if (r->end & EXEC_END_PRIVATE)
+        log_line("/tmp in sandbox '%s' is full; empty it, or start the sandbox anew with a larger --tmp-size", a->name);
+    exec_say_stopped(&verb_alert, a->name, r->end);
 }
 
 static void print_result(const struct exec_args *a, const struct exec_result *r) {
@@ -71,7 +72,11 @@ static void print_result(const struct exec_args *a, const struct exec_result *r)
     static const struct {
         unsigned end;
         const char *name;
-    } limits[] = {{EXEC_END_MEMORY, "memory"}, {EXEC_END_TIMEOUT, "time"}, {EXEC_END_DISK, "disk"}};
+    } limits[] = {{EXEC_END_MEMORY, "memory"},
+                  {EXEC_END_PIDS, "pids"},
+                  {EXEC_END_DISK, "disk"},
+                  {EXEC_END_TIMEOUT, "time"},
+                  {EXEC_END_PRIVATE, "private"}};
 
     buf_addf(&b, "{\"status\":%d,\"signal\":%d,\"started\":%s,\"sandbox\":\"%s\",\"job\":%d,\"limits_hit\":[", r->status,
              r->signal, r->started ? "true" : "false", a->name, r->job);
@@ -85,18 +90,8 @@ static void print_result(const struct exec_args *a, const struct exec_result *r)
     fd_write_all(STDERR_FILENO, buf_str(&b), b.len);
 }
 
-static int print_job(const struct exec_line *l, int job, struct err *err) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(4096);
-
-    if (l->json)
-        buf_addf(&b, "{\"sandbox\": \"%s\", \"job\": %d}\n", l->exec.name, job);
-    else
-        buf_addf(&b, "%d\n", job);
-    return run_print_out(&b, err);
-}
-
 /* SANDBOX [--] COMMAND... */
-static int run_inside(struct exec_line *l, int argc, char **argv, struct err *err) {
+static int run_inside(struct exec_line *l, int argc, char **argv, struct buf *out, struct err *err) {
     struct exec_args *a = &l->exec;
     struct exec_result result = {0};
     int r, at = 1;
@@ -114,26 +109,31 @@ static int run_inside(struct exec_line *l, int argc, char **argv, struct err *er
     a->argc = (size_t)(argc - at);
     a->notice = &verb_notice;
     r = exec_run(a, &result, err);
+    if (r >= 0 && a->background && l->json)
+        buf_addf(out, "{\"sandbox\": \"%s\", \"job\": %d}\n", a->name, result.job);
+    else if (r >= 0 && a->background)
+        buf_addf(out, "%d\n", result.job);
     if (r < 0 || a->background)
-        return r < 0 ? r : print_job(l, result.job, err);
+        return r < 0 ? r : 0;
     say_how_it_ended(a, &result);
     if (l->json)
         print_result(a, &result);
     return result.status;
 }
 
-static int run_exec(const struct verb *self, int argc, char **argv) {
-    struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
-    CLEANUP(line_done) struct exec_line l = {0};
-    struct err err = {0};
+static int run_exec(struct verb_call *c, struct err *err) {
+    struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), c->argc, c->argv);
+    struct exec_line l = {0};
     int r = stdio_reserve(l.exec.closed);
 
-    r = r < 0 ? err_sys(&err, r, "standard streams") : opt_fill(&it, &l, &err);
+    r = r < 0 ? err_sys(err, r, "standard streams") : opt_fill(&it, &l, err);
     if (r == 0 && l.tool)
-        r = host_tool_exec(l.tool, l.dir, argv + it.pos, (size_t)(argc - it.pos), &err);
+        r = host_tool_exec(l.tool, l.dir, c->argv + it.pos, (size_t)(c->argc - it.pos), err);
     else if (r == 0)
-        r = l.dir ? err_usage(&err, "--directory goes with --tool only") : run_inside(&l, argc - it.pos, argv + it.pos, &err);
-    return r < 0 ? verb_fail(self, &err) : r;
+        r = l.dir ? err_usage(err, "--directory goes with --tool only")
+                  : run_inside(&l, c->argc - it.pos, c->argv + it.pos, &c->out, err);
+    exec_args_done(&l.exec);
+    return r;
 }
 
 const struct verb verb_exec = {
@@ -148,7 +148,6 @@ const struct verb verb_exec = {
         "their tools belong on the host. Only those that \"bypass_tools\" in your own configuration lists run, found in PATH but never in "
         "the workspace; each call is recorded in the audit log first ('bawn log').\n\n"
         "    bawn exec --tool todoread -- ARG",
-    .opts = opts,
-    .n_opts = ARRAY_LEN(opts),
+    VERB_OPTS(opts),
     .run = run_exec,
 };

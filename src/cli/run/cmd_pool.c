@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/record.h"
-#include "cli/changes/run_print.h"
 #include "cli/verb.h"
 #include "jail/apply/blank.h"
 #include "supervisor/pool/pool.h"
@@ -46,75 +45,70 @@ static bool is_off(int r) {
 }
 
 /* p NULL: it is off. */
-static int print_pool_json(const struct pool_reply *p, struct err *err) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(4096);
-    struct jsonout j = {.to = &b};
+static void add_pool_json(const struct pool_reply *p, struct buf *out) {
+    struct jsonout j = {.to = out};
 
     jsonout_open(&j, NULL, '{');
     jsonout_bool(&j, "on", p != NULL);
     if (p)
         record_members(&pool_state, p, &j);
-    buf_adds(&b, "}\n");
-    return run_print_out(&b, err);
+    buf_adds(out, "}\n");
 }
 
-static void print_text(const struct pool_reply *p) {
+static void add_pool_text(const struct pool_reply *p, struct buf *out) {
     char left[24];
 
     format_duration(p->left_ms, left);
-    printf("on: %" PRIu32 " of %" PRIu32 " ready, %" PRIu64 " taken, %" PRIu64 " starts found none; ends in %s without a start\n",
-           p->ready, p->size, p->taken, p->missed, left);
+    buf_addf(out,
+             "on: %" PRIu32 " of %" PRIu32 " ready, %" PRIu64 " taken, %" PRIu64
+             " starts found none; ends in %s without a start\n",
+             p->ready, p->size, p->taken, p->missed, left);
     if (p->why[0])
-        printf("no more can be made: %s\n", p->why);
+        buf_addf(out, "no more can be made: %s\n", p->why);
 }
 
 /* After `on` and for `status`. */
-static int show_state(const struct pool_line *l, struct err *err) {
+static int show_state(const struct pool_line *l, struct buf *out, struct err *err) {
     struct pool_reply p;
     int r = pool_query(l->pool.environ_, &p);
 
     if (r < 0 && !is_off(r))
         return err_sys(err, r, "the pool does not answer");
     if (l->json)
-        return print_pool_json(r < 0 ? NULL : &p, err);
-    if (r < 0)
-        puts("off");
+        add_pool_json(r < 0 ? NULL : &p, out);
+    else if (r < 0)
+        buf_adds(out, "off\n");
     else
-        print_text(&p);
+        add_pool_text(&p, out);
     return 0;
 }
 
-static int run_on(const struct verb *self, int argc, char **argv) {
+static int run_on(struct verb_call *c, struct err *err) {
     struct pool_line l = {.pool = {.size = POOL_SIZE, .idle_ms = POOL_IDLE_MS, .environ_ = environ}};
-    struct err err = {0};
-    int r = opt_parse(on_opts, ARRAY_LEN(on_opts), argc, argv, &l, 0, &err);
+    int r = verb_parse(c, &l, 0, err);
 
-    r = r < 0 ? r : pool_start(&l.pool, &err);
+    r = r < 0 ? r : pool_start(&l.pool, err);
     if (r == 1)
         log_line("the pool is on already; 'bawn pool off' ends it");
-    r = r < 0 ? r : show_state(&l, &err);
-    return r < 0 ? verb_fail(self, &err) : 0;
+    return r < 0 ? r : show_state(&l, &c->out, err);
 }
 
-static int run_off(const struct verb *self, int argc, char **argv) {
+static int run_off(struct verb_call *c, struct err *err) {
     struct pool_line l = {.pool = {.environ_ = environ}};
-    struct err err = {0};
-    int r = opt_parse(json_opts, ARRAY_LEN(json_opts), argc, argv, &l, 0, &err), stopped = r < 0 ? r : pool_stop(environ);
+    int r = verb_parse(c, &l, 0, err), stopped = r < 0 ? r : pool_stop(environ);
 
     if (r == 0 && stopped < 0 && !is_off(stopped))
-        r = err_sys(&err, stopped, "the pool does not answer");
+        r = err_sys(err, stopped, "the pool does not answer");
     if (r == 0 && l.json)
-        r = print_pool_json(NULL, &err);
-    return r < 0 ? verb_fail(self, &err) : 0;
+        add_pool_json(NULL, &c->out);
+    return r;
 }
 
-static int run_status(const struct verb *self, int argc, char **argv) {
+static int run_status(struct verb_call *c, struct err *err) {
     struct pool_line l = {.pool = {.environ_ = environ}};
-    struct err err = {0};
-    int r = opt_parse(json_opts, ARRAY_LEN(json_opts), argc, argv, &l, 0, &err);
+    int r = verb_parse(c, &l, 0, err);
 
-    r = r < 0 ? r : show_state(&l, &err);
-    return r < 0 ? verb_fail(self, &err) : 0;
+    return r < 0 ? r : show_state(&l, &c->out, err);
 }
 
 const struct verb verb_pool_on = {
@@ -130,8 +124,7 @@ const struct verb verb_pool_on = {
         "another version, and by 'bawn pool off'. Sandboxes without a network, or with a weaker wall than the full one, do not "
         "use it.\n\n"
         "    bawn pool on -n 32",
-    .opts = on_opts,
-    .n_opts = ARRAY_LEN(on_opts),
+    VERB_OPTS(on_opts),
     .run = run_on,
 };
 
@@ -140,8 +133,7 @@ const struct verb verb_pool_off = {
     .summary = "end the pool",
     .synopsis = "[options]",
     .description = "Sandboxes that came from it go on. It is no error if there is none.",
-    .opts = json_opts,
-    .n_opts = ARRAY_LEN(json_opts),
+    VERB_OPTS(json_opts),
     .run = run_off,
 };
 
@@ -150,7 +142,6 @@ const struct verb verb_pool_status = {
     .summary = "how many half-made sandboxes are ready",
     .synopsis = "[options]",
     .description = "Prints 'off', or how many are ready, were taken, and how many starts found none.",
-    .opts = json_opts,
-    .n_opts = ARRAY_LEN(json_opts),
+    VERB_OPTS(json_opts),
     .run = run_status,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `bawn run`. */
+/* `bawn run` and `explain`. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -13,6 +13,7 @@
 #include "cli/verb.h"
 #include "ops/run/run_prepare.h"
 #include "ops/sandbox/run_perform.h"
+#include "ops/tools/tool_where.h"
 #include "os/fd.h"
 #include "supervisor/terminal/stdio.h"
 
@@ -24,47 +25,49 @@ static const struct opt opts[] = {
     {0, 0, "each", "LIST", "once for each of A,B,C (or of the lines of @FILE, or - for stdin), which stands for {}", NULL,
      OPT_TO_TEXT(struct run_args, each)},
     RUN_BATCH_OPTS,
+    VERB_QUIET_OPT,
     {0, 0, "result-fd", "N", "for bawn itself", NULL, OPT_TO_CALL(struct run_args, request.parent, run_args_result_fd)},
 };
 /* clang-format on */
 
-static const char description[] =
-    "Runs COMMAND in a sandbox: it sees the workspace, its own empty home and /tmp, and the host's programs read-only; it "
-    "reaches the hosts that the network rules allow; CPU, memory, processes and disk are limited. Standard streams, signals, "
-    "terminal and exit status are as if it ran directly.\n\n"
-    "Without a profile the limits are those of 'dev', and package registries, model services and git hosts can be reached; other "
-    "hosts are asked about on a terminal and denied without one (see 'bawn policy'). A limit that was reached is named at the "
-    "end.\n\n"
-    "With --agent NAME of a preset ('bawn agents') the command is the agent, and what follows are its arguments: its program is found or "
-    "installed, its model can be reached, its configuration persists for this project, and its key stays outside (see 'bawn secret').\n\n"
-    "    bawn run --agent claude -- -p 'fix the tests'\n\n"
-    "With \"keep_alive\" in the configuration the command runs in the project's own sandbox, which is started if need be and stays; see 'bawn "
-    "help start'.\n\n"
-    "With --each the command runs once for each of a list, several at once, each in a sandbox and with a workspace of its own; see 'bawn help "
-    "batch'.\n\n"
-    "    bawn run --each 42,43,44 --agent claude -- -p 'fix issue {}'";
-
-/* Asks on the terminal; anything but yes is no. */
-static int confirm(struct err *err) {
+/* Asks on the terminal; anything but yes is no. -ENXIO: there is none. */
+static int ask_terminal(const char *question) {
     CLEANUP(closep) int tty = open("/dev/tty", O_RDWR | O_CLOEXEC);
     char answer[16];
     ssize_t n;
 
-    log_line(
-        "WARNING: without a sandbox the command can read your keys and tokens, change any of your files and use the network");
     if (tty < 0 || !isatty(STDIN_FILENO))
-        return err_usage(err, "--no-sandbox without a terminal needs --yes-unsandboxed");
-    if (fd_write_all(tty, "bawn: run it unprotected? [y/N] ", 32) < 0)
-        return err_set(err, -EIO, "the terminal does not answer");
+        return -ENXIO;
+    if (fd_write_all(tty, question, strlen(question)) < 0)
+        return -EIO;
     n = fd_read_some(tty, answer, sizeof answer);
-    if (n < 1 || (answer[0] != 'y' && answer[0] != 'Y'))
-        return err_set(err, -ECANCELED, "not run");
-    return 0;
+    return n > 0 && (answer[0] == 'y' || answer[0] == 'Y') ? 0 : -ECANCELED;
 }
 
-static void say_not_executed(const char *name, const struct run_result *r) {
+static int confirm(struct err *err) {
+    int r;
+
+    log_line(
+        "WARNING: without a sandbox the command can read your keys and tokens, change any of your files and use the network");
+    r = ask_terminal("bawn: run it unprotected? [y/N] ");
+    if (r == -ENXIO)
+        return err_usage(err, "--no-sandbox without a terminal needs --yes-unsandboxed");
+    if (r == -EIO)
+        return err_set(err, -EIO, "the terminal does not answer");
+    return r < 0 ? err_set(err, -ECANCELED, "not run") : 0;
+}
+
+/* What settings of an agent run, before they come in. */
+static bool confirm_config(const struct strv *runs, void *arg UNUSED) {
+    log_line("your settings of the agent run commands, inside the sandbox:");
+    for (size_t i = 0; i < runs->len; i++)
+        log_line("  %s", runs->v[i]);
+    return ask_terminal("bawn: bring them in? [y/N] ") == 0;
+}
+
+static void say_not_executed(const char *name, const struct run_prepared *p, const struct run_result *r) {
     if (r->status == EXIT_NOTFOUND && !strchr(name, '/'))
-        log_line("%s: command not found inside the sandbox", name);
+        tool_say_missing(&verb_alert, name, p->facts.workspace, NULL);
     else
         log_line("%s: %s", name, strerror(r->exec_errno));
 }
@@ -85,7 +88,7 @@ static void report_run(const struct run_args *a, const struct run_prepared *p, c
     CLEANUP(buf_done) struct buf json = BUF_INIT(RESULT_MAX);
 
     if (r->exec_errno)
-        say_not_executed(p->input.argv[0], r);
+        say_not_executed(p->input.argv[0], p, r);
     run_report_limits(r, s);
     if (!a->json && !a->request.parent)
         return;
@@ -117,59 +120,113 @@ static int run_sandboxed(const struct run_args *a, const struct run_prepared *p,
 }
 
 static int check_args(const struct run_args *a, struct err *err) {
-    if (a->request.argc == 0 && !a->request.agent)
+    if (a->request.argc == 0 && !a->request.agent && !a->request.flags.image)
         return err_usage(err, "which command? e.g. bawn run -- npm test");
     if (a->batch.jobs || a->batch.retries || a->batch.log_dir || a->batch.stop_on_failure)
         return err_usage(err, "--jobs, --retries, --stop-on-failure and --log-dir are for --each, and for 'bawn batch'");
     return 0;
 }
 
-static int run_once(const struct run_args *a, struct err *err) {
+static int run_once(const struct run_args *a, struct buf *out, struct err *err) {
     CLEANUP(run_prepared_done) struct run_prepared p = {0};
     int r = check_args(a, err);
 
     r = r < 0 ? r : run_prepare(&a->request, &p, err);
     if (r < 0)
         return r;
+    if (p.input.argc == 0 && !a->request.agent)
+        return err_usage(err, "image '%s' has no command of its own, so which one?", a->request.flags.image);
     if (p.input.argc == 0)
         return err_usage(err,
                          p.settings.mode == MODE_OFF ? "without a sandbox the preset of '%s' is not used, so which command?"
                                                      : "'%s' is no agent with a preset (see 'bawn agents'), so which command?",
                          a->request.agent);
-    run_print_notes(&p);
+    verb_say(&p.settings.notes);
     if (a->request.dry_run)
-        return run_print_plan(&p, a->json, err);
+        return run_print_plan(&p, a->json, out, err);
     return p.settings.mode == MODE_OFF ? run_unsandboxed(a, &p, err) : run_sandboxed(a, &p, err);
 }
 
-static int run_each(const struct run_args *a, struct err *err) {
+static int run_each(const struct run_args *a, struct buf *out, struct err *err) {
     CLEANUP(batch_done) struct batch b = BATCH_INIT;
     int r = batch_expand(&b, a->each, a->request.argv, a->request.argc, err);
 
-    return r < 0 ? r : run_print_batch(a, &b, err);
+    return r < 0 ? r : run_print_batch(a, &b, out, err);
 }
 
-static int run_run(const struct verb *self, int argc, char **argv) {
+static int run_run(struct verb_call *c, struct err *err) {
     CLEANUP(run_args_done) struct run_args a = {0};
-    struct err err = {0};
     int r = stdio_reserve(a.request.closed);
 
-    r = r < 0 ? err_sys(&err, r, "standard streams") : run_args_parse(opts, ARRAY_LEN(opts), argc, argv, &a, &err);
+    r = r < 0 ? err_sys(err, r, "standard streams") : run_args_parse(opts, ARRAY_LEN(opts), c->argc, c->argv, &a, err);
     if (r >= 0 && a.help) {
-        verb_help(self);
+        verb_help(c->verb);
         return 0;
     }
+    if (isatty(STDIN_FILENO))
+        a.request.confirm = confirm_config;
     if (r >= 0)
-        r = a.each ? run_each(&a, &err) : run_once(&a, &err);
-    return r < 0 ? verb_fail(self, &err) : r;
+        r = a.each ? run_each(&a, &c->out, err) : run_once(&a, &c->out, err);
+    return r;
 }
 
 const struct verb verb_run = {
     .name = "run",
     .summary = "run a command in a sandbox",
     .synopsis = "[options] [--] COMMAND [ARG...]",
-    .description = description,
+    .description =
+        "Runs COMMAND in a sandbox: it sees the workspace, its own empty home and /tmp, and the host's programs read-only; it "
+        "reaches the hosts that the network rules allow; CPU, memory, processes and disk are limited. Standard streams, signals, "
+        "terminal and exit status are as if it ran directly.\n\n"
+        "Without a profile the limits are those of 'dev', and package registries, model services and git hosts can be reached; other "
+        "hosts are asked about on a terminal and denied without one (see 'bawn policy'). A limit that was reached is named at the "
+        "end, also if the private home and /tmp are full.\n\n"
+        "With --agent NAME of a preset ('bawn agents') the command is the agent, and what follows are its arguments: its program is found or "
+        "installed, its model can be reached, its configuration persists for this project, and its key stays outside (see 'bawn secret').\n\n"
+        "    bawn run --agent claude -- -p 'fix the tests'\n\n"
+        "With \"keep_alive\" in the configuration the command runs in the project's own sandbox, which is started if need be and stays; see 'bawn "
+        "help start'.\n\n"
+        "With --each the command runs once for each of a list, several at once, each in a sandbox and with a workspace of its own; see 'bawn help "
+        "batch'.\n\n"
+        "    bawn run --each 42,43,44 --agent claude -- -p 'fix issue {}'",
     .opts = opts,
     .n_opts = ARRAY_LEN(opts) - 1, /* --result-fd is not for people */
     .run = run_run,
+};
+
+/* -- explain ---------------------------------------------------------------------------------------------------------------- */
+
+static const struct opt explain_opts[] = {RUN_COMMON_OPTS};
+
+static int explain(struct run_args *a, struct buf *out, struct err *err) {
+    CLEANUP(run_prepared_done) struct run_prepared p = {0};
+    int r;
+
+    a->request.dry_run = true;
+    r = run_prepare(&a->request, &p, err);
+    if (r < 0)
+        return r;
+    verb_say(&p.settings.notes);
+    return run_print_plan(&p, a->json, out, err);
+}
+
+static int run_explain(struct verb_call *c, struct err *err) {
+    CLEANUP(run_args_done) struct run_args a = {0};
+    int r = run_args_parse(explain_opts, ARRAY_LEN(explain_opts), c->argc, c->argv, &a, err);
+
+    if (r >= 0 && a.help) {
+        verb_help(c->verb);
+        return 0;
+    }
+    return r < 0 ? r : explain(&a, &c->out, err);
+}
+
+const struct verb verb_explain = {
+    .name = "explain",
+    .summary = "show the plan and the effective policy, each line with its origin",
+    .synopsis = "[options] [--] [COMMAND [ARG...]]",
+    .description = "Prints what 'bawn run' with the same options would do: the effective policy, each value with its origin, the "
+                   "environment and every file and folder of the sandbox's root. Starts nothing.",
+    VERB_OPTS(explain_opts),
+    .run = run_explain,
 };

@@ -10,11 +10,11 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/parse.h"
-#include "cli/changes/run_print.h"
+#include "base/str.h"
 #include "cli/verb.h"
 #include "ops/run/run_prepare.h"
+#include "ops/run/run_seatbelt.h"
 
-enum { PLAN_TEXT_MAX = 16 * 1024 * 1024 };
 static_assert(offsetof(struct run_args, request) == 0, "slots of a request are also slots of the whole");
 
 void run_args_done(struct run_args *a) {
@@ -46,23 +46,22 @@ int run_args_parse(const struct opt *opts, size_t n, int argc, char **argv, stru
         return err_usage(err, "--tty and --no-tty exclude each other");
     q->argv = argv + it.pos;
     q->argc = (size_t)(argc - it.pos);
+    q->image_command = q->argc == 0;
     q->want_usage = ret->json || q->parent;
     q->notice = &verb_notice;
+    q->alert = &verb_alert;
     return 0;
 }
 
-void run_print_notes(const struct run_prepared *p) {
-    for (size_t i = 0; i < p->settings.notes.len; i++)
-        log_line("%s", p->settings.notes.v[i]);
-}
-
-int run_print_plan(const struct run_prepared *p, bool json, struct err *err) {
-    CLEANUP(buf_done) struct buf out = BUF_INIT(PLAN_TEXT_MAX);
+int run_print_plan(const struct run_prepared *p, bool json, struct buf *out, struct err *err) {
     CLEANUP(plan_done) struct plan plan = {0};
-    int r = run_plan(p, &plan, err);
+    int r;
 
+    if (str_eq(p->settings.engine, engine_seatbelt.name))
+        return run_seatbelt_print(p, json, out, err);
+    r = run_plan(p, &plan, err);
     if (r < 0)
         return r;
-    (json ? plan_print_json : plan_print_text)(&plan, &p->settings, &out);
-    return run_print_out(&out, err);
+    (json ? plan_print_json : plan_print_text)(&plan, &p->settings, out);
+    return 0;
 }

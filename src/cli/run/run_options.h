@@ -49,8 +49,7 @@ opt_call run_args_result_fd;
 /* Options up to the first word that is none; that and what follows is the command. */
 int run_args_parse(const struct opt *opts, size_t n, int argc, char **argv, struct run_args *ret, struct err *err);
 
-void run_print_notes(const struct run_prepared *p);
-/* --dry-run and explain: the plan, to stdout. */
-int run_print_plan(const struct run_prepared *p, bool json, struct err *err);
+/* --dry-run and explain: the plan. */
+int run_print_plan(const struct run_prepared *p, bool json, struct buf *out, struct err *err);
 /* All of --each and of `bawn batch` once the tasks are known. Returns the exit status, or -errno. */
-int run_print_batch(const struct run_args *a, struct batch *b, struct err *err);
+int run_print_batch(const struct run_args *a, struct batch *b, struct buf *out, struct err *err);

@@ -80,23 +80,16 @@ void box_usage_words(const struct box *b, const struct box_usage *u, char memory
 
 /* -- JSON --------------------------------------------------------------------------------------------------------------- */
 
-static void add_number(struct jsonout *j, const char *key, bool known, uint64_t n) {
-    if (known)
-        jsonout_u64(j, key, n);
-    else
-        jsonout_null(j, key);
-}
-
 static void add_usage(const struct box_state *s, const struct box_usage *u, struct jsonout *j) {
     jsonout_open(j, "limits", '{');
-    add_number(j, "memory", s->memory, s->memory);
-    add_number(j, "pids", s->pids, s->pids);
-    add_number(j, "cpus_milli", s->cpus_milli, s->cpus_milli);
+    jsonout_u64_if(j, "memory", s->memory, s->memory);
+    jsonout_u64_if(j, "pids", s->pids, s->pids);
+    jsonout_u64_if(j, "cpus_milli", s->cpus_milli, s->cpus_milli);
     jsonout_close(j, '}');
     jsonout_open(j, "usage", '{');
-    add_number(j, "memory", u->has_memory, u->memory);
-    add_number(j, "pids", u->has_pids, u->pids);
-    add_number(j, "cpu_us", u->has_cpu, u->cpu_us);
+    jsonout_u64_if(j, "memory", u->has_memory, u->memory);
+    jsonout_u64_if(j, "pids", u->has_pids, u->pids);
+    jsonout_u64_if(j, "cpu_us", u->has_cpu, u->cpu_us);
     jsonout_close(j, '}');
 }
 
@@ -107,6 +100,9 @@ void box_view_json(const struct box *b, const struct box_usage *u, struct jsonou
 
     jsonout_text(j, "name", b->name);
     jsonout_text(j, "id", b->info.id);
+    jsonout_text(j, "kind", box_kind_names[b->kind]);
+    if (b->kind == BOX_KIND_RUN)
+        jsonout_list(j, "command", &b->info.options);
     jsonout_text(j, "status", box_sight_names[sight]);
     jsonout_time(j, "since", s->since_ns);
     jsonout_time(j, "used", s->used_ns);
@@ -121,8 +117,8 @@ void box_view_json(const struct box *b, const struct box_usage *u, struct jsonou
     jsonout_text(j, "profile", s->profile[0] ? s->profile : NULL);
     jsonout_text(j, "engine", s->engine);
     jsonout_text(j, "rung", s->rung);
-    add_number(j, "pid", active && s->pid > 0, (uint64_t)s->pid);
-    add_number(j, "init", active && s->init > 0, (uint64_t)s->init);
+    jsonout_u64_if(j, "pid", active && s->pid > 0, (uint64_t)s->pid);
+    jsonout_u64_if(j, "init", active && s->init > 0, (uint64_t)s->init);
     jsonout_bool(j, "project", b->info.project);
     jsonout_text(j, "from", b->info.from);
     add_usage(s, u, j);
@@ -168,40 +164,35 @@ static void add_job_status(struct strv *cells, const json_t *job) {
         strv_addf(cells, "exit %lld", (long long)json_integer_value(json_object_get(job, "status")));
 }
 
-void box_view_jobs(const json_t *answer, struct buf *out) {
-    const json_t *jobs = json_object_get(answer, "jobs");
+/* A row for each of the list, a column for each key; the status of a job has none. */
+static void add_table(const json_t *list, const char *const *titles, const char *const *keys, size_t n, const char *none,
+                      struct buf *out) {
     CLEANUP(strv_done) struct strv cells = {0};
-    static const char *const titles[] = {"JOB", "STATUS", "PID", "BACKGROUND", "COMMAND"};
 
-    for (size_t i = 0; i < ARRAY_LEN(titles); i++)
-        strv_add(&cells, titles[i]);
-    for (size_t i = 0; i < json_array_size(jobs); i++) {
-        const json_t *job = json_array_get(jobs, i);
-
-        add_cell(&cells, job, "job");
-        add_job_status(&cells, job);
-        add_cell(&cells, job, "pid");
-        add_cell(&cells, job, "background");
-        add_cell(&cells, job, "command");
-    }
-    if (json_array_size(jobs))
-        record_cells(&cells, ARRAY_LEN(titles), out);
+    for (size_t k = 0; k < n; k++)
+        strv_add(&cells, titles[k]);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        for (size_t k = 0; k < n; k++)
+            if (keys[k])
+                add_cell(&cells, json_array_get(list, i), keys[k]);
+            else
+                add_job_status(&cells, json_array_get(list, i));
+    if (json_array_size(list))
+        record_cells(&cells, n, out);
     else
-        buf_adds(out, "no commands\n");
+        buf_adds(out, none);
+}
+
+void box_view_jobs(const json_t *answer, struct buf *out) {
+    static const char *const titles[] = {"JOB", "STATUS", "PID", "BACKGROUND", "COMMAND"}, *const keys[] = {"job", NULL, "pid",
+                                                                                                            "background",
+                                                                                                            "command"};
+
+    add_table(json_object_get(answer, "jobs"), titles, keys, ARRAY_LEN(keys), "no commands\n", out);
 }
 
 void box_view_processes(const json_t *answer, struct buf *out) {
-    const json_t *processes = json_object_get(answer, "processes");
-    static const char *const keys[] = {"pid", "inside", "command"}, *const titles[] = {"PID", "PID INSIDE", "COMMAND"};
-    CLEANUP(strv_done) struct strv cells = {0};
+    static const char *const titles[] = {"PID", "PID INSIDE", "COMMAND"}, *const keys[] = {"pid", "inside", "command"};
 
-    for (size_t i = 0; i < ARRAY_LEN(titles); i++)
-        strv_add(&cells, titles[i]);
-    for (size_t i = 0; i < json_array_size(processes); i++)
-        for (size_t k = 0; k < ARRAY_LEN(keys); k++)
-            add_cell(&cells, json_array_get(processes, i), keys[k]);
-    if (json_array_size(processes))
-        record_cells(&cells, ARRAY_LEN(titles), out);
-    else
-        buf_adds(out, "no processes\n");
+    add_table(json_object_get(answer, "processes"), titles, keys, ARRAY_LEN(keys), "no processes\n", out);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `bawn checkpoint`, `checkpoint ls` and `checkpoint rm`. */
+/* `bawn checkpoint`, `checkpoint ls`, `checkpoint rm` and `fork`. */
 #include <inttypes.h>
 
 #include "base/buf.h"
@@ -8,20 +8,9 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/record.h"
-#include "cli/changes/run_print.h"
 #include "cli/verb.h"
 #include "ops/clone/sandbox_clone.h"
 #include "supervisor/session/progress_bar.h"
-
-enum { OUTPUT_MAX = 4 * 1024 * 1024 };
-
-struct checkpoint_line {
-    bool json;
-};
-
-static const struct opt opts[] = {
-    {0, 0, "json", NULL, "print JSON", NULL, OPT_TO_FLAG(struct checkpoint_line, json)},
-};
 
 static const struct column columns[] = {
     {"TAG", "tag", COLUMN(CHARS, struct checkpoint, tag), .width = 24},
@@ -35,8 +24,8 @@ static const struct column columns[] = {
 static const struct record_kind checkpoints = {columns, ARRAY_LEN(columns), sizeof(struct checkpoint)};
 
 /* The operands are SANDBOX and TAG. */
-static int read_operands(int argc, char **argv, int min, int max, struct checkpoint_line *q, struct err *err) {
-    int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, q, max, err);
+static int read_operands(const struct verb_call *c, int min, int max, bool *ret_json, struct err *err) {
+    int r = verb_parse(c, ret_json, max, err);
 
     if (r >= 0 && r < min)
         return err_usage(err, min == 1 ? "which sandbox? see 'bawn ps -a'" : "SANDBOX and TAG are needed");
@@ -45,82 +34,69 @@ static int read_operands(int argc, char **argv, int min, int max, struct checkpo
 
 /* -- making ------------------------------------------------------------------------------------------------------------- */
 
-static int print_made(const struct checkpoint *c, bool json, struct err *err) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(OUTPUT_MAX);
-    struct jsonout j = {.to = &b};
+static void add_made(const struct checkpoint *c, bool json, struct buf *out) {
+    struct jsonout j = {.to = out};
     char size[24];
 
     if (json) {
         jsonout_open(&j, NULL, '{');
         record_members(&checkpoints, c, &j);
-        buf_adds(&b, "}\n");
-        return run_print_out(&b, err);
+        buf_adds(out, "}\n");
+        return;
     }
     format_size(c->bytes, size);
-    log_line("%" PRIu64 " files, %s; %s", c->files, size,
+    log_line("%" PRIu64 " %s, %s; %s", c->files, c->files == 1 ? "file" : "files", size,
              c->running ? "it runs on; its processes and /tmp are not in the checkpoint"
                         : "processes and /tmp are never in a checkpoint");
-    buf_addf(&b, "%s\n", c->tag);
-    return run_print_out(&b, err);
+    buf_addf(out, "%s\n", c->tag);
 }
 
-static int run_checkpoint(const struct verb *self, int argc, char **argv) {
+static int run_checkpoint(struct verb_call *c, struct err *err) {
     CLEANUP(progress_bar_done) struct progress_bar bar = PROGRESS_BAR_INIT("copying the sandbox");
     const struct progress progress = {.report = progress_bar_report, .arg = &bar};
-    struct checkpoint_line q = {0};
-    struct checkpoint c = {0};
-    struct err err = {0};
-    int r = read_operands(argc, argv, 1, 2, &q, &err);
+    struct checkpoint made = {0};
+    bool json = false;
+    int r = read_operands(c, 1, 2, &json, err);
 
-    r = r < 0 ? r : sandbox_checkpoint(argv[1], r > 1 ? argv[2] : NULL, &progress, &c, &err);
+    r = r < 0 ? r : sandbox_checkpoint(c->argv[1], r > 1 ? c->argv[2] : NULL, &progress, &made, err);
     progress_bar_done(&bar);
-    r = r < 0 ? r : print_made(&c, q.json, &err);
-    return r < 0 ? verb_fail(self, &err) : 0;
+    if (r >= 0)
+        add_made(&made, json, &c->out);
+    return r < 0 ? r : 0;
 }
-
-static const char description[] =
-    "Copies what a sandbox has on disk: its home, and in overlay and sync mode its version of the workspace. 'bawn fork --from TAG' makes new "
-    "sandboxes of it. Without TAG the name is the time. A sandbox that runs is frozen meanwhile and goes on afterwards. Processes, memory and /tmp are "
-    "not copied, nor are secrets: the value of one is never inside, and certificates, sockets and ids are made anew for each sandbox.\n\n"
-    "Files share their blocks with the original where the file system can do that (btrfs, XFS).\n\n"
-    "    bawn checkpoint box before-upgrade";
 
 const struct verb verb_checkpoint = {
     .name = "checkpoint",
     .summary = "copy the files of a sandbox, to go back to or to fork",
     .synopsis = "[options] SANDBOX [TAG]",
-    .description = description,
-    .opts = opts,
-    .n_opts = ARRAY_LEN(opts),
+    .description =
+        "Copies what a sandbox has on disk: its home, the packages of a writable system, and in overlay and sync mode its version of the workspace. 'bawn fork --from TAG' makes new "
+        "sandboxes of it. Without TAG the name is the time. A sandbox that runs is frozen meanwhile and goes on afterwards. Processes, memory and /tmp are "
+        "not copied, nor are secrets: the value of one is never inside, and certificates, sockets and ids are made anew for each sandbox.\n\n"
+        "Files share their blocks with the original where the file system can do that (btrfs, XFS).\n\n"
+        "    bawn checkpoint box before-upgrade",
+    VERB_OPTS(verb_json_opts),
     .run = run_checkpoint,
 };
 
 /* -- listing ------------------------------------------------------------------------------------------------------------ */
 
-static int list_checkpoints(const char *sandbox, bool json, struct err *err) {
+static int run_ls(struct verb_call *c, struct err *err) {
     CLEANUP(checkpoint_list_done) struct checkpoint_list all = {0};
-    CLEANUP(buf_done) struct buf b = BUF_INIT(OUTPUT_MAX);
-    struct jsonout j = {.to = &b};
-    int r = sandbox_checkpoints(sandbox, &all, err);
+    struct jsonout j = {.to = &c->out};
+    bool json = false;
+    int r = read_operands(c, 1, 1, &json, err);
 
+    r = r < 0 ? r : sandbox_checkpoints(c->argv[1], &all, err);
     if (r < 0)
         return r;
     if (json) {
         record_array(&checkpoints, all.v, all.n, NULL, RECORD_BETWEEN, &j);
-        buf_addc(&b, '\n');
+        buf_addc(&c->out, '\n');
     } else if (all.n) {
-        record_table(&checkpoints, all.v, all.n, false, &b);
+        record_table(&checkpoints, all.v, all.n, false, &c->out);
     }
-    return run_print_out(&b, err);
-}
-
-static int run_ls(const struct verb *self, int argc, char **argv) {
-    struct checkpoint_line q = {0};
-    struct err err = {0};
-    int r = read_operands(argc, argv, 1, 1, &q, &err);
-
-    r = r < 0 ? r : list_checkpoints(argv[1], q.json, &err);
-    return r < 0 ? verb_fail(self, &err) : 0;
+    return 0;
 }
 
 const struct verb verb_checkpoint_ls = {
@@ -129,25 +105,20 @@ const struct verb verb_checkpoint_ls = {
     .synopsis = "[options] SANDBOX",
     .description =
         "Lists the checkpoints of a sandbox, oldest first: workspace mode, files, and their size if nothing was shared.",
-    .opts = opts,
-    .n_opts = ARRAY_LEN(opts),
+    VERB_OPTS(verb_json_opts),
     .run = run_ls,
 };
 
 /* -- removing ----------------------------------------------------------------------------------------------------------- */
 
-static int run_rm(const struct verb *self, int argc, char **argv) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(OUTPUT_MAX);
-    struct checkpoint_line q = {0};
-    struct err err = {0};
-    int r = read_operands(argc, argv, 2, 2, &q, &err);
+static int run_rm(struct verb_call *c, struct err *err) {
+    bool json = false;
+    int r = read_operands(c, 2, 2, &json, err);
 
-    r = r < 0 ? r : sandbox_checkpoint_remove(argv[1], argv[2], &err);
-    if (r == 0 && q.json) {
-        buf_addf(&b, "{\"removed\": \"%s\"}\n", argv[2]);
-        r = run_print_out(&b, &err);
-    }
-    return r < 0 ? verb_fail(self, &err) : 0;
+    r = r < 0 ? r : sandbox_checkpoint_remove(c->argv[1], c->argv[2], err);
+    if (r == 0 && json)
+        buf_addf(&c->out, "{\"removed\": \"%s\"}\n", c->argv[2]);
+    return r < 0 ? r : 0;
 }
 
 const struct verb verb_checkpoint_rm = {
@@ -155,7 +126,93 @@ const struct verb verb_checkpoint_rm = {
     .summary = "remove a checkpoint of a sandbox",
     .synopsis = "[options] SANDBOX TAG",
     .description = "Removes a checkpoint. Forks that were made of it have their own files and stay.",
-    .opts = opts,
-    .n_opts = ARRAY_LEN(opts),
+    VERB_OPTS(verb_json_opts),
     .run = run_rm,
+};
+
+/* -- forks ------------------------------------------------------------------------------------------------------------------ */
+
+struct fork_line {
+    struct fork_request fork;
+    bool json;
+};
+
+static int take_base(const struct opt *o UNUSED, const char *value, void *to, struct err *err) {
+    *(const char **)to = value;
+    return box_check_name(value, err);
+}
+
+static const struct opt fork_opts[] = {
+    {0, 'n', "count", "N", "how many (default: 1)", NULL, OPT_TO_NUMBER(struct fork_line, fork.count, 1, FORK_COUNT_MAX)},
+    {0, 0, "name", "BASE", "they are named BASE-1, BASE-2, ...; without -n just BASE (default: SANDBOX-1, ...)", NULL,
+     OPT_TO_CALL(struct fork_line, fork.base, take_base)},
+    {0, 0, "from", "TAG", "of this checkpoint (see 'bawn checkpoint ls') instead of the present", NULL,
+     OPT_TO_TEXT(struct fork_line, fork.from)},
+    {0, 0, "start", NULL, "start them, too", NULL, OPT_TO_FLAG(struct fork_line, fork.start)},
+    {0, 0, "json", NULL, "print JSON", NULL, OPT_TO_FLAG(struct fork_line, json)},
+};
+
+static int print_forks(bool json, const struct fork_result *m, struct buf *out, struct err *err) {
+    struct jsonout j = {.to = out};
+
+    if (json)
+        jsonout_open(&j, NULL, '[');
+    for (size_t i = 0; i < m->names.len; i++) {
+        if (!json) {
+            buf_addf(out, "%s\n", m->names.v[i]);
+            continue;
+        }
+        jsonout_open(&j, NULL, '{');
+        jsonout_text(&j, "sandbox", m->names.v[i]);
+        jsonout_text(&j, "id", m->ids.v[i]);
+        jsonout_close(&j, '}');
+    }
+    buf_adds(out, json ? "]\n" : "");
+    return verb_print(out, err);
+}
+
+static void end_bar(void *arg) {
+    progress_bar_done(arg);
+}
+
+static int fork_sandbox(struct fork_line *q, struct buf *out, struct err *err) {
+    CLEANUP(progress_bar_done) struct progress_bar bar = PROGRESS_BAR_INIT("copying the sandbox");
+    CLEANUP(fork_result_done) struct fork_result m = {0};
+    const struct progress progress = {.report = progress_bar_report, .arg = &bar};
+    int r, printed;
+
+    q->fork.progress = &progress;
+    q->fork.copied = end_bar;
+    q->fork.arg = &bar;
+    q->fork.notice = &verb_notice;
+    r = sandbox_fork(&q->fork, &m, err);
+    printed = m.names.len ? print_forks(q->json, &m, out, r < 0 ? NULL : err) : 0;
+    return r < 0 ? r : printed;
+}
+
+static int run_fork(struct verb_call *c, struct err *err) {
+    struct fork_line q = {0};
+    int r = verb_parse(c, &q, 1, err);
+
+    if (r == 0)
+        r = err_usage(err, "which sandbox? see 'bawn ps -a'");
+    q.fork.sandbox = c->argv[1];
+    r = r < 0 ? r : fork_sandbox(&q, &c->out, err);
+    return r < 0 ? r : 0;
+}
+
+const struct verb verb_fork = {
+    .name = "fork",
+    .summary = "make new sandboxes from the files of another",
+    .synopsis = "[options] SANDBOX",
+    .description =
+        "Makes new sandboxes that begin with the files of another: its home, the packages of a writable system, and in overlay and sync mode its version of the workspace, so 'bawn review' of a "
+        "fork shows what the original had changed, too. They have names and ids of their own and the same options. What they change from then on is "
+        "theirs alone. Forks of a sandbox in direct mode work in overlay mode over the same workspace.\n\n"
+        "Processes, memory and /tmp are not copied. A sandbox that runs is frozen meanwhile. Secrets are not copied, for they are never inside; "
+        "placeholders are the same in all sandboxes of a project, and worth nothing outside of them.\n\n"
+        "    bawn fork box -n 3 --start\n"
+        "    bawn fork box --from before-upgrade --name retry",
+    VERB_OPTS(fork_opts),
+    .run = run_fork,
 };

@@ -4,7 +4,6 @@
 
 #include "base/err.h"
 #include "base/parse.h"
-#include "cli/changes/run_print.h"
 #include "cli/sandbox/box_view.h"
 #include "cli/verb.h"
 
@@ -23,6 +22,7 @@ static void add_paths(const struct sandbox_details *s, struct jsonout *j) {
     jsonout_break(j, "\n ");
     jsonout_open(j, "paths", '{');
     jsonout_text(j, "folder", s->pick.box.path);
+    jsonout_text(j, "tmp", s->pick.box.alive ? s->pick.box.state.tmp : NULL);
     jsonout_text(j, "run", s->run);
     jsonout_text(j, "volumes", s->volumes);
     jsonout_text(j, "audit", s->audit);
@@ -38,6 +38,8 @@ static void add_sizes(const struct sandbox_details *s, struct jsonout *j) {
     jsonout_break(j, "\n ");
     jsonout_open(j, "sizes", '{');
     jsonout_u64(j, "home", s->sizes.home);
+    jsonout_u64(j, "system", s->sizes.packages);
+    jsonout_u64(j, "tmp", s->sizes.tmp);
     jsonout_u64(j, "log", s->sizes.log);
     jsonout_u64(j, "checkpoints", s->sizes.checkpoints);
     jsonout_u64(j, "changes", s->sizes.run);
@@ -122,12 +124,15 @@ static void add_details(const struct sandbox_details *s, struct buf *out) {
     add_detail(out, "processes", pids);
     add_detail(out, "changes", words);
     add_detail(out, "folder", b->path);
+    add_detail(out, "/tmp", b->alive ? b->state.tmp : NULL);
     add_detail(out, "exec", s->exec);
     add_detail(out, "control", s->control);
     add_detail(out, "audit", s->audit);
     add_detail(out, "volumes", s->volumes);
     add_detail_list(out, "checkpoints", &s->checkpoints);
     add_detail_size(out, "home uses", s->sizes.home);
+    add_detail_size(out, "packages use", s->sizes.packages);
+    add_detail_size(out, "/tmp uses", s->sizes.tmp);
     add_detail_size(out, "changes use", s->sizes.run);
     add_detail_size(out, "logs use", s->sizes.log);
     add_detail_size(out, "volumes use", s->sizes.volumes);
@@ -138,35 +143,28 @@ static void add_details(const struct sandbox_details *s, struct buf *out) {
     }
 }
 
-static int run_inspect(const struct verb *self, int argc, char **argv) {
+static int run_inspect(struct verb_call *c, struct err *err) {
     CLEANUP(sandbox_details_done) struct sandbox_details s = SANDBOX_DETAILS_INIT;
-    CLEANUP(buf_done) struct buf out = BUF_INIT(BOX_VIEW_MAX);
     struct inspect_line q = {0};
-    struct err err = {0};
-    int words = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, 1, &err), r;
-    const struct sandbox_pick_opts o = {.name = words > 0 ? argv[1] : NULL, .directory = q.directory, .need = SANDBOX_ANY};
+    int words = verb_parse(c, &q, 1, err), r;
+    const struct sandbox_pick_opts o = {.name = words > 0 ? c->argv[1] : NULL, .directory = q.directory, .need = SANDBOX_ANY};
 
-    r = words < 0 ? words : sandbox_inspect(&o, &s, &err);
-    if (r >= 0) {
-        (q.json || !isatty(STDOUT_FILENO) ? add_details_json : add_details)(&s, &out);
-        r = run_print_out(&out, &err);
-    }
-    return r < 0 ? verb_fail(self, &err) : 0;
+    r = words < 0 ? words : sandbox_inspect(&o, &s, err);
+    if (r >= 0)
+        (q.json || !isatty(STDOUT_FILENO) ? add_details_json : add_details)(&s, &c->out);
+    return r < 0 ? r : 0;
 }
-
-static const char description[] =
-    "Shows everything that is known of a persistent sandbox, running or not: what it was made with, how it is, limits and usage, folders and "
-    "sockets with what they take on the disk, checkpoints, changes that wait to be applied, and, while it runs, its commands. Without "
-    "NAME: the one of the project in the current folder. JSON with --json, and wherever the output is no terminal.\n\n"
-    "    bawn inspect dev\n"
-    "    bawn inspect dev | jq .sizes";
 
 const struct verb verb_inspect = {
     .name = "inspect",
     .summary = "show everything about a persistent sandbox",
     .synopsis = "[options] [NAME]",
-    .description = description,
-    .opts = opts,
-    .n_opts = ARRAY_LEN(opts),
+    .description =
+        "Shows everything that is known of a persistent sandbox, running or not: what it was made with, how it is, limits and usage, folders and "
+        "sockets with what they take on the disk, checkpoints, changes that wait to be applied, and, while it runs, its commands. Without "
+        "NAME: the one of the project in the current folder. JSON with --json, and wherever the output is no terminal.\n\n"
+        "    bawn inspect dev\n"
+        "    bawn inspect dev | jq .sizes",
+    VERB_OPTS(opts),
     .run = run_inspect,
 };

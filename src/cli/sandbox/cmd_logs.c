@@ -6,7 +6,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/jsonout.h"
-#include "cli/changes/run_print.h"
 #include "cli/sandbox/exec_options.h"
 #include "cli/verb.h"
 #include "ops/sandbox/job_log.h"
@@ -33,11 +32,6 @@ static const struct opt opts[] = {
     {0, 0, "json", NULL, "as JSON", NULL, OPT_TO_FLAG(struct logs_line, json)},
 };
 
-static void line_done(struct logs_line *l) {
-    buf_done(&l->texts[0]);
-    buf_done(&l->texts[1]);
-}
-
 static int print_chunk(int stream, const char *data, size_t n, void *arg) {
     uint8_t shown[TERMFILTER_OUT_MAX(JOB_LOG_CHUNK)];
     struct logs_line *l = arg;
@@ -56,30 +50,25 @@ static int add_chunk(int stream, const char *data, size_t n, void *arg) {
     return buf_ok(text) ? 0 : -ENOMEM;
 }
 
-static int print_logs_json(const struct logs_line *l, const struct job_log_result *r, struct err *err) {
+static void add_logs_json(const struct logs_line *l, const struct job_log_result *r, struct buf *out) {
     static const char *const keys[2] = {"stdout", "stderr"};
-    CLEANUP(buf_done) struct buf b = BUF_INIT((size_t)4 * JSON_TEXT_MAX);
-    struct jsonout j = {.to = &b};
+    struct jsonout j = {.to = out};
 
     jsonout_open(&j, NULL, '{');
     jsonout_text(&j, "sandbox", r->sandbox);
-    if (l->log.keeper)
-        jsonout_null(&j, "job");
-    else
-        jsonout_u64(&j, "job", r->job);
+    jsonout_u64_if(&j, "job", !l->log.keeper, r->job);
     if (l->log.keeper)
         jsonout_text(&j, "keeper", buf_str(&l->texts[0]));
     for (int i = 0; i < 2 && !l->log.keeper; i++)
         if (!l->log.skip[i])
             jsonout_text(&j, keys[i], buf_str(&l->texts[i]));
-    buf_adds(&b, "}\n");
-    return run_print_out(&b, err);
+    buf_adds(out, "}\n");
 }
 
-static int read_logs_line(int argc, char **argv, struct logs_line *l, struct err *err) {
-    int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, l, 2, err);
+static int read_logs_line(const struct verb_call *c, struct logs_line *l, struct err *err) {
+    int r = verb_parse(c, l, 2, err);
 
-    r = r < 0 ? r : exec_operands(r, argv + 1, &l->log.name, &l->log.job, err);
+    r = r < 0 ? r : exec_operands(r, c->argv + 1, &l->log.name, &l->log.job, err);
     if (r == 0 && l->log.follow && (l->log.keeper || l->json))
         return err_usage(err, "--follow goes neither with --keeper nor with --json");
     l->log.skip[0] = l->only_err && !l->only_out;
@@ -90,20 +79,21 @@ static int read_logs_line(int argc, char **argv, struct logs_line *l, struct err
 }
 
 /* Our own reader may go away (head): that is no error. */
-static int run_logs(const struct verb *self, int argc, char **argv) {
-    CLEANUP(line_done)
+static int run_logs(struct verb_call *c, struct err *err) {
     struct logs_line l = {.log.tail = UINT64_MAX, .texts = {BUF_INIT(JSON_TEXT_MAX), BUF_INIT(JSON_TEXT_MAX)}};
     struct job_log_result result;
-    struct err err = {0};
-    int r = read_logs_line(argc, argv, &l, &err);
+    int r = read_logs_line(c, &l, err);
 
     termfilter_init(&l.filters[0]);
     termfilter_init(&l.filters[1]);
-    r = r < 0 ? r : job_log(&l.log, &result, &err);
-    if (r < 0 && r != -EPIPE && !err.code)
-        err_sys(&err, r, "write the output");
-    r = r < 0 || !l.json ? r : print_logs_json(&l, &result, &err);
-    return r < 0 && r != -EPIPE ? verb_fail(self, &err) : 0;
+    r = r < 0 ? r : job_log(&l.log, &result, err);
+    if (r < 0 && r != -EPIPE && !err->code)
+        err_sys(err, r, "write the output");
+    if (r >= 0 && l.json)
+        add_logs_json(&l, &result, &c->out);
+    buf_done(&l.texts[0]);
+    buf_done(&l.texts[1]);
+    return r < 0 && r != -EPIPE ? r : 0;
 }
 
 const struct verb verb_logs = {
@@ -114,7 +104,6 @@ const struct verb verb_logs = {
         "What a job in the background of a sandbox wrote: its standard output to standard output, its standard error to standard "
         "error, of both the last megabytes. Without JOB it is the latest one, without SANDBOX the project's own. On a terminal, "
         "sequences that would do more than print are left out.",
-    .opts = opts,
-    .n_opts = ARRAY_LEN(opts),
+    VERB_OPTS(opts),
     .run = run_logs,
 };

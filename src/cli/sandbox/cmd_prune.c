@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/record.h"
-#include "cli/changes/run_print.h"
 #include "cli/sandbox/box_view.h"
 #include "cli/verb.h"
 #include "ops/sandbox/prune.h"
@@ -96,42 +95,33 @@ static void add_prune_lines(const struct prune_line *q, const struct prune_resul
     buf_addf(out, "%s in all\n", size);
 }
 
-static int print_result(const struct prune_line *q, const struct prune_result *o, struct err *err) {
-    CLEANUP(buf_done) struct buf out = BUF_INIT(BOX_VIEW_MAX);
-
-    (q->json ? add_prune_json : add_prune_lines)(q, o, &out);
-    if (!q->json && q->opts.budget && !q->opts.dry_run && o->space.total > q->opts.budget)
-        log_line("more than the budget is left: what runs, what waits to be applied, and what no sandbox owns stays");
-    return run_print_out(&out, err);
-}
-
-static int run_prune(const struct verb *self, int argc, char **argv) {
+static int run_prune(struct verb_call *c, struct err *err) {
     CLEANUP(prune_result_done) struct prune_result result = {0};
     struct prune_line q = {.opts.older_ms = month_ms};
-    struct err err = {0};
-    int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, 0, &err);
+    int r = verb_parse(c, &q, 0, err);
 
-    r = r < 0 ? r : prune(&q.opts, &result, &err);
-    r = r < 0 ? r : print_result(&q, &result, &err);
-    return r < 0 ? verb_fail(self, &err) : 0;
+    r = r < 0 ? r : prune(&q.opts, &result, err);
+    if (r < 0)
+        return r;
+    (q.json ? add_prune_json : add_prune_lines)(&q, &result, &c->out);
+    if (!q.json && q.opts.budget && !q.opts.dry_run && result.space.total > q.opts.budget)
+        log_line("more than the budget is left: what runs, what waits to be applied, and what no sandbox owns stays");
+    return 0;
 }
-
-static const char description[] =
-    "Removes what is not needed any more: leftovers of processes that were killed (sockets, control groups, half-made folders); persistent "
-    "sandboxes that are stopped and were not used for 30 days, or for the time of --older; runs in which nothing waits to be applied; "
-    "rotated logs, and what the tasks of batches printed, of that age. With --budget it goes on with the least used sandboxes and runs until everything takes no more than "
-    "that.\n\n"
-    "A sandbox that runs is never touched, nor is one with changes that were not applied: those are named. The workspace, caches, "
-    "installed agents and the audit log stay. Afterwards it lists what takes the space, the largest first.\n\n"
-    "    bawn prune --dry-run\n"
-    "    bawn prune --older 7d --budget 10g";
 
 const struct verb verb_prune = {
     .name = "prune",
     .summary = "remove what is stale or unused, and show what takes the space",
     .synopsis = "[options]",
-    .description = description,
-    .opts = opts,
-    .n_opts = ARRAY_LEN(opts),
+    .description =
+        "Removes what is not needed any more: leftovers of processes that were killed (sockets, control groups, half-made folders); persistent "
+        "sandboxes that are stopped and were not used for 30 days, or for the time of --older; runs in which nothing waits to be applied; "
+        "rotated logs, and what the tasks of batches printed, of that age. With --budget it goes on with the least used sandboxes and runs until everything takes no more than "
+        "that.\n\n"
+        "A sandbox that runs is never touched, nor is one with changes that were not applied: those are named. The workspace, caches, "
+        "installed agents and the audit log stay. Afterwards it lists what takes the space, the largest first.\n\n"
+        "    bawn prune --dry-run\n"
+        "    bawn prune --older 7d --budget 10g",
+    VERB_OPTS(opts),
     .run = run_prune,
 };

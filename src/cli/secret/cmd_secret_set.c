@@ -15,19 +15,7 @@ struct secret_reading {
 };
 
 static void reading_done(struct secret_reading *rd) {
-    secret_set_done(&rd->set);
-}
-
-static int take_host(const struct opt *o, const char *value, void *credential, struct err *err) {
-    int r = credential_add_host(credential, value, err);
-
-    return r < 0 ? err_ctx(err, r, "--%s", o->name) : 0;
-}
-
-static int take_lifetime(const struct opt *o, const char *value, void *credential, struct err *err) {
-    int r = credential_set_lifetime(credential, value, err);
-
-    return r < 0 ? err_ctx(err, r, "--%s", o->name) : 0;
+    credential_done(&rd->set.c);
 }
 
 static int set_user(struct credential *c, const char *value, struct err *err) {
@@ -40,23 +28,31 @@ static int set_query(struct credential *c, const char *value, struct err *err) {
     return str_set(&c->query, value) < 0 ? err_oom(err) : 0;
 }
 
-static int take_place(const struct opt *o, const char *value, void *reading, struct err *err) {
+/* By the option's name. It goes to one place only. */
+static int take_part(const struct opt *o, const char *value, void *reading, struct err *err) {
     static const struct {
         const char *name;
         int (*set)(struct credential *c, const char *value, struct err *err);
-    } places[] = {{"header", credential_set_header}, {"sigv4", credential_set_sigv4}, {"basic", set_user}, {"query", set_query}};
+        bool place;
+    } parts[] = {{"host", credential_add_host, false},
+                 {"lifetime", credential_set_lifetime, false},
+                 {"header", credential_set_header, true},
+                 {"sigv4", credential_set_sigv4, true},
+                 {"basic", set_user, true},
+                 {"query", set_query, true}};
     struct secret_reading *rd = reading;
 
-    if (rd->placed)
-        return err_usage(err, "--%s and --%s exclude each other", rd->placed, o->name);
-    rd->placed = o->name;
-    for (size_t i = 0; i < ARRAY_LEN(places); i++)
-        if (str_eq(places[i].name, o->name)) {
-            int r = places[i].set(&rd->set.c, value, err);
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if (str_eq(parts[i].name, o->name)) {
+            int r;
 
+            if (parts[i].place && rd->placed)
+                return err_usage(err, "--%s and --%s exclude each other", rd->placed, o->name);
+            rd->placed = parts[i].place ? o->name : rd->placed;
+            r = parts[i].set(&rd->set.c, value, err);
             return r < 0 ? err_ctx(err, r, "--%s", o->name) : 0;
         }
-    BUG("an option for no place");
+    BUG("an option for no part");
 }
 
 static int take_store(const struct opt *o UNUSED, const char *value, void *reading, struct err *err) {
@@ -82,19 +78,18 @@ static int take_inject(const struct opt *o UNUSED, const char *value, void *only
 #define TO(kind, member) OPT_TO_##kind(struct secret_reading, member)
 #define CALL(member, fn) OPT_TO_CALL(struct secret_reading, member, fn)
 static const struct opt opts[] = {
-    {0, 0, "host", "HOST[:PORT]", "for this host, by its exact name and by https (may be repeated)", NULL,
-     CALL(set.c, take_host)},
+    {0, 0, "host", "HOST[:PORT]", "for this host, by its exact name and by https (may be repeated)", NULL, CALL(set, take_part)},
     {0, 0, "header", "HEADER", "it goes into this header: 'x-api-key', or 'Authorization: Bearer {}' (default)", NULL,
-     CALL(set, take_place)},
-    {0, 0, "basic", "USER", "it is the password of this user (basic authentication)", NULL, CALL(set, take_place)},
-    {0, 0, "query", "KEY", "it is the query parameter of this name", NULL, CALL(set, take_place)},
-    {0, 0, "sigv4", "REGION/SERVICE", "it signs requests as AWS wants it", NULL, CALL(set, take_place)},
+     CALL(set, take_part)},
+    {0, 0, "basic", "USER", "it is the password of this user (basic authentication)", NULL, CALL(set, take_part)},
+    {0, 0, "query", "KEY", "it is the query parameter of this name", NULL, CALL(set, take_part)},
+    {0, 0, "sigv4", "REGION/SERVICE", "it signs requests as AWS wants it", NULL, CALL(set, take_part)},
     {0, 0, "env", "VAR", "this variable inside has the placeholder (may be repeated)", NULL, TO(LIST, set.c.env)},
     {0, 0, "no-env", NULL, "no variable has it", NULL, TO(FLAG, no_env)},
     {0, 0, "store", "STORE", "where the value is: file (default; encrypted), secret-service, env:VAR or command",
      "file|secret-service|env:|command", CALL(set, take_store)},
     {0, 0, "lifetime", "TIME", "with a command: how long its answer is good, e.g. 10m (default: the whole run)", NULL,
-     CALL(set.c, take_lifetime)},
+     CALL(set, take_part)},
     {0, 0, "inject", "WHEN", "always (default), or placeholder: only into requests that have the placeholder in its place",
      "always|placeholder", CALL(set.c.only_placeholder, take_inject)},
     {0, 0, "oauth-token-url", "URL", "it is an OAuth token that is renewed here", NULL, TO(COPY, set.c.token_url)},
@@ -153,21 +148,17 @@ static int check_reading(struct secret_reading *rd, struct err *err) {
     return 0;
 }
 
-/* ret->c is filled with what is known about its host, and checked. */
-static int read_definition(int argc, char **argv, struct secret_set *ret, struct err *err) {
-    CLEANUP(reading_done) struct secret_reading rd = {.set.terminal = true};
-    struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), argc, argv);
-    int r = read_words(&rd, &it, err);
+/* Filled with what is known about its host, and checked. */
+static int read_definition(const struct verb_call *c, struct secret_reading *rd, struct err *err) {
+    struct opt_iter it = opt_iter_init(opts, ARRAY_LEN(opts), c->argc, c->argv);
+    int r = read_words(rd, &it, err);
 
-    r = r < 0 ? r : check_reading(&rd, err);
-    r = r < 0 ? r : credential_fill_known(&rd.set.c, err);
-    if (r == 0 && rd.no_env)
-        strv_done(&rd.set.c.env);
-    r = r < 0 ? r : credential_check(&rd.set.c, err);
-    if (r < 0)
-        return r;
-    *ret = TAKE(rd.set, (struct secret_set){0});
-    return 0;
+    r = r < 0 ? r : check_reading(rd, err);
+    r = r < 0 ? r : credential_fill_known(&rd->set.c, err);
+    if (r == 0 && rd->no_env)
+        strv_done(&rd->set.c.env);
+    rd->set.c.no_env = rd->no_env && rd->set.c.place == PLACE_SIGV4;
+    return r < 0 ? r : credential_check(&rd->set.c, err);
 }
 
 static void print_set(const struct secret_set_result *done, bool has_tokens) {
@@ -185,42 +176,37 @@ static void print_set(const struct secret_set_result *done, bool has_tokens) {
         log_line("now get its tokens: 'bawn secret login %s'", c->name);
     else if (c->token_url && !has_tokens)
         log_line("its tokens are stored when a sandbox gets them");
-    for (size_t i = 0; i < done->notes.len; i++)
-        log_line("%s", done->notes.v[i]);
+    verb_say(&done->notes);
 }
 
-static int run_secret_set(const struct verb *self, int argc, char **argv) {
+static int run_secret_set(struct verb_call *c, struct err *err) {
     CLEANUP(secret_set_result_done) struct secret_set_result done = SECRET_SET_RESULT_INIT;
-    CLEANUP(secret_set_done) struct secret_set q = {0};
-    struct err err = {0};
-    int r = read_definition(argc, argv, &q, &err);
+    CLEANUP(reading_done) struct secret_reading rd = {0};
+    int r = read_definition(c, &rd, err);
 
-    r = r < 0 ? r : secret_define(&q, &done, &err);
+    r = r < 0 ? r : secret_define(&rd.set, &done, err);
     if (r < 0)
-        return verb_fail(self, &err);
+        return r;
     if (done.status == 0)
-        print_set(&done, q.refresh_token);
+        print_set(&done, rd.set.refresh_token);
     return done.status;
 }
-
-static const char description[] =
-    "Keeps a secret for requests to a host. Sandboxes see a placeholder only; the value is put into requests to exactly "
-    "this host outside of them, and taken out of the answers. It is read from the standard input, or asked for without "
-    "echo on a terminal. For hosts that Bawn knows (api.anthropic.com, api.openai.com, api.github.com, "
-    "registry.npmjs.org, ...) header and variables need not be said.\n\n"
-    "    bawn secret set anthropic --host api.anthropic.com\n"
-    "    bawn secret set forge --host git.example.com:8443 --basic me < token.txt\n"
-    "    bawn secret set maps --host maps.example.com --query key --store env:MAPS_KEY\n"
-    "    bawn secret set github --host api.github.com --lifetime 10m --store command -- op read op://work/github/token\n"
-    "    bawn secret set aws --host s3.eu-central-1.amazonaws.com --sigv4 eu-central-1/s3\n\n"
-    "With --sigv4 the value is KEY-ID:SECRET-KEY, or KEY-ID:SECRET-KEY:SESSION-TOKEN.";
 
 const struct verb verb_secret_set = {
     .name = "secret set",
     .summary = "keep a secret for requests to a host",
     .synopsis = "NAME --host HOST [options] [-- COMMAND [ARG...]]",
-    .description = description,
-    .opts = opts,
-    .n_opts = ARRAY_LEN(opts),
+    .description =
+        "Keeps a secret for requests to a host. Sandboxes see a placeholder only; the value is put into requests to exactly "
+        "this host outside of them, and taken out of the answers. It is read from the standard input, or asked for without "
+        "echo on a terminal. For hosts that Bawn knows (api.anthropic.com, api.openai.com, api.github.com, "
+        "registry.npmjs.org, ...) header and variables need not be said.\n\n"
+        "    bawn secret set anthropic --host api.anthropic.com\n"
+        "    bawn secret set forge --host git.example.com:8443 --basic me < token.txt\n"
+        "    bawn secret set maps --host maps.example.com --query key --store env:MAPS_KEY\n"
+        "    bawn secret set github --host api.github.com --lifetime 10m --store command -- op read op://work/github/token\n"
+        "    bawn secret set aws --host s3.eu-central-1.amazonaws.com --sigv4 eu-central-1/s3\n\n"
+        "With --sigv4 the value is KEY-ID:SECRET-KEY, or KEY-ID:SECRET-KEY:SESSION-TOKEN.",
+    VERB_OPTS(opts),
     .run = run_secret_set,
 };

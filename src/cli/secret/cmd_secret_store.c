@@ -2,16 +2,18 @@
 /* `bawn secret rm`, `unlock`, `lock` and `login`: what bawn-vault does, which alone opens the stores. */
 #include "base/err.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "cli/verb.h"
 #include "ops/secret/secret_change.h"
 
-struct secret_rm_request {
-    bool force;
-};
-
 static const struct opt rm_opts[] = {
-    {0, 0, "force", NULL, "also if the value cannot be removed, because its store is locked or gone", NULL,
-     OPT_TO_FLAG(struct secret_rm_request, force)},
+    {0,
+     0,
+     "force",
+     NULL,
+     "also if the value cannot be removed, because its store is locked or gone",
+     NULL,
+     {.kind = OPT_KIND_FLAG}},
 };
 
 static void print_removed(const char *name, const struct secret_removed *done) {
@@ -34,7 +36,7 @@ static int remove_named(char **names, int n, bool force, struct err *err) {
     for (int i = 0; r == 0 && i < n; i++) {
         struct secret_removed done;
 
-        r = secret_remove(&f, names[i], force, true, &done, err);
+        r = secret_remove(&f, names[i], force, &done, err);
         if (r == 0)
             print_removed(names[i], &done);
         if (r == 0 && !done.removed)
@@ -43,41 +45,30 @@ static int remove_named(char **names, int n, bool force, struct err *err) {
     return r < 0 ? r : status;
 }
 
-static int run_rm(const struct verb *self, int argc, char **argv) {
-    struct secret_rm_request q = {0};
-    struct err err = {0};
-    int r = opt_parse(rm_opts, ARRAY_LEN(rm_opts), argc, argv, &q, argc, &err);
+static int run_rm(struct verb_call *c, struct err *err) {
+    bool force = false;
+    int r = verb_parse(c, &force, c->argc, err);
 
     if (r == 0)
-        r = err_usage(&err, "name a secret (see 'bawn secret ls')");
-    r = r < 0 ? r : remove_named(argv + 1, r, q.force, &err);
-    return r < 0 ? verb_fail(self, &err) : r;
+        r = err_usage(err, "name a secret (see 'bawn secret ls')");
+    return r < 0 ? r : remove_named(c->argv + 1, r, force, err);
 }
 
-static int run_unlock(const struct verb *self, int argc, char **argv) {
-    struct err err = {0};
-    int status = 0, r = opt_parse(NULL, 0, argc, argv, NULL, 0, &err);
+/* `lock` and `unlock`: the last word of the verb. */
+static int run_lock(struct verb_call *c, struct err *err) {
+    int status = 0, r = verb_parse(c, NULL, 0, err);
 
-    r = r < 0 ? r : secret_unlock(true, &status, &err);
-    return r < 0 ? verb_fail(self, &err) : status;
+    r = r < 0 ? r : secret_lock(str_eq(c->argv[0], "lock"), &status, err);
+    return r < 0 ? r : status;
 }
 
-static int run_lock(const struct verb *self, int argc, char **argv) {
-    struct err err = {0};
-    int status = 0, r = opt_parse(NULL, 0, argc, argv, NULL, 0, &err);
-
-    r = r < 0 ? r : secret_lock(true, &status, &err);
-    return r < 0 ? verb_fail(self, &err) : status;
-}
-
-static int run_login(const struct verb *self, int argc, char **argv) {
-    struct err err = {0};
-    int status = 0, r = opt_parse(NULL, 0, argc, argv, NULL, 1, &err);
+static int run_login(struct verb_call *c, struct err *err) {
+    int status = 0, r = verb_parse(c, NULL, 1, err);
 
     if (r == 0)
-        r = err_usage(&err, "name a secret (see 'bawn secret ls')");
-    r = r < 0 ? r : secret_login(argv[1], true, &status, &err);
-    return r < 0 ? verb_fail(self, &err) : status;
+        r = err_usage(err, "name a secret (see 'bawn secret ls')");
+    r = r < 0 ? r : secret_login(c->argv[1], &status, err);
+    return r < 0 ? r : status;
 }
 
 const struct verb verb_secret_rm = {
@@ -87,8 +78,7 @@ const struct verb verb_secret_rm = {
     .description =
         "Removes the value from its store and then the definition. Sandboxes that run keep what they were started with "
         "until they end.",
-    .opts = rm_opts,
-    .n_opts = ARRAY_LEN(rm_opts),
+    VERB_OPTS(rm_opts),
     .run = run_rm,
 };
 
@@ -100,7 +90,7 @@ const struct verb verb_secret_unlock = {
         "Asks for the passphrase of ~/.config/bawn/secrets.enc. The key waits in the kernel's keyring, so that sandboxes "
         "can use secrets without asking again; 'bawn secret lock' forgets it. With a Secret Service there is no "
         "passphrase.",
-    .run = run_unlock,
+    .run = run_lock,
 };
 
 const struct verb verb_secret_lock = {

@@ -5,7 +5,6 @@
 #include "base/jsonout.h"
 #include "base/log.h"
 #include "base/record.h"
-#include "cli/changes/run_print.h"
 #include "cli/verb.h"
 #include "ops/setup/setup.h"
 #include "workspace/hide/protect.h"
@@ -80,41 +79,36 @@ static void add_protected(bool json, struct buf *b) {
     buf_adds(b, "}\n");
 }
 
-static int run_config(const struct verb *self, int argc, char **argv) {
-    CLEANUP(buf_done) struct buf out = BUF_INIT(OUTPUT_MAX);
+static int run_config(struct verb_call *c, struct err *err) {
     CLEANUP(settings_done) struct settings s = {0};
     struct config_request q = {0};
-    struct err err = {0};
-    int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, 0, &err);
+    int r = verb_parse(c, &q, 0, err);
 
-    r = r < 0 ? r : setup_settings(&q.config, &s, &err);
+    r = r < 0 ? r : setup_settings(&q.config, &s, err);
     if (r < 0)
-        return verb_fail(self, &err);
+        return r;
     if (q.protected)
-        add_protected(q.json, &out);
+        add_protected(q.json, &c->out);
     else if (q.json)
-        add_json_settings(&s, &out);
+        add_json_settings(&s, &c->out);
     else
-        add_settings(&s, q.origin, &out);
-    for (size_t i = 0; i < s.notes.len && !q.json && !q.protected; i++)
-        log_line("%s", s.notes.v[i]);
-    return run_print_result(self, &out, 0);
+        add_settings(&s, q.origin, &c->out);
+    if (!q.json && !q.protected)
+        verb_say(&s.notes);
+    return 0;
 }
-
-static const char description[] =
-    "Shows what a run in this workspace would be allowed, after flags, environment, agent, project, user and built-in values "
-    "have been merged (in this order of strength) and the organisation's policy has been applied.\n\n"
-    "What an untrusted project asked for and did not get is said on the standard error; see 'bawn trust'.\n\n"
-    "    bawn config show --origin\n"
-    "    bawn config show --protected\n"
-    "    bawn config show --json --agent code | jq '.settings.network'";
 
 const struct verb verb_config_show = {
     .name = "config show",
     .summary = "show the settings in force and where they come from",
     .synopsis = "[options]",
-    .description = description,
-    .opts = opts,
-    .n_opts = ARRAY_LEN(opts),
+    .description =
+        "Shows what a run in this workspace would be allowed, after flags, environment, agent, project, user and built-in values "
+        "have been merged (in this order of strength) and the organisation's policy has been applied.\n\n"
+        "What an untrusted project asked for and did not get is said on the standard error; see 'bawn trust'.\n\n"
+        "    bawn config show --origin\n"
+        "    bawn config show --protected\n"
+        "    bawn config show --json --agent code | jq '.settings.network'",
+    VERB_OPTS(opts),
     .run = run_config,
 };

@@ -4,14 +4,13 @@
 #include "base/err.h"
 #include "base/jsonout.h"
 #include "base/log.h"
-#include "cli/changes/run_print.h"
 #include "cli/verb.h"
 #include "ops/setup/setup.h"
 #include "os/fd.h"
 #include "workspace/git/check.h"
 #include "workspace/hide/ignore.h"
 
-enum { OUTPUT_MAX = 256 * 1024 * 1024, EXIT_FINDINGS = 1 };
+enum { EXIT_FINDINGS = 1 };
 
 struct init_request {
     const char *directory;
@@ -131,42 +130,38 @@ static int check_rules(int dir, bool json, struct buf *out, struct err *err) {
     return c.n ? EXIT_FINDINGS : 0;
 }
 
-static int run_init(const struct verb *self, int argc, char **argv) {
-    CLEANUP(buf_done) struct buf out = BUF_INIT(OUTPUT_MAX);
+static int run_init(struct verb_call *c, struct err *err) {
     CLEANUP(closep) int dir = -1;
     struct init_request q = {0};
-    struct err err = {0};
-    int status = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, 0, &err);
+    int status = verb_parse(c, &q, 0, err);
 
     if (status == 0 && q.check && q.accept)
-        status = err_usage(&err, "--check and --accept exclude each other");
-    dir = status < 0 ? status : setup_open(q.directory, &err);
+        status = err_usage(err, "--check and --accept exclude each other");
+    dir = status < 0 ? status : setup_open(q.directory, err);
     if (dir >= 0)
-        status = q.check    ? check_rules(dir, q.json, &out, &err)
-                 : q.accept ? accept_rules(dir, q.json, &out, &err)
-                            : write_rules(dir, q.json, &out, &err);
-    return dir < 0 || status < 0 ? verb_fail(self, &err) : run_print_result(self, &out, status);
+        status = q.check    ? check_rules(dir, q.json, &c->out, err)
+                 : q.accept ? accept_rules(dir, q.json, &c->out, err)
+                            : write_rules(dir, q.json, &c->out, err);
+    return dir < 0 ? dir : status;
 }
-
-static const char description[] =
-    "Writes " IGNORE_FILE " with rules that hide secrets (environment files, keys, credentials of clouds and tools) from every "
-    "sandbox of this project. The syntax is that of .gitignore. A file that is there is never overwritten; without any, the "
-    "same rules hold.\n\n"
-    "With --check, for CI, nothing is written. It says which of the recommended rules are missing, which are undone by a rule "
-    "with '!', and which files in git's index look like secrets. A tracked file that is no secret is accepted by showing it "
-    "by its path ('!/certs/test.pem'). The exit status is 0 if there is nothing to say, 1 if there is.\n\n"
-    "A change of the rules that hides more counts at once. One that shows more counts only after --accept, because whatever runs in "
-    "a sandbox can change the file, too.\n\n"
-    "    bawn init\n"
-    "    bawn init --check\n"
-    "    bawn init --accept";
 
 const struct verb verb_init = {
     .name = "init",
     .summary = "write the rules that hide secrets from the sandbox",
     .synopsis = "[-C DIR] [--check | --accept] [--json]",
-    .description = description,
-    .opts = opts,
-    .n_opts = ARRAY_LEN(opts),
+    .description =
+        "Writes " IGNORE_FILE
+        " with rules that hide secrets (environment files, keys, credentials of clouds and tools) from every "
+        "sandbox of this project. The syntax is that of .gitignore. A file that is there is never overwritten; without any, the "
+        "same rules hold.\n\n"
+        "With --check, for CI, nothing is written. It says which of the recommended rules are missing, which are undone by a rule "
+        "with '!', and which files in git's index look like secrets. A tracked file that is no secret is accepted by showing it "
+        "by its path ('!/certs/test.pem'). The exit status is 0 if there is nothing to say, 1 if there is.\n\n"
+        "A change of the rules that hides more counts at once. One that shows more counts only after --accept, because whatever runs in "
+        "a sandbox can change the file, too.\n\n"
+        "    bawn init\n"
+        "    bawn init --check\n"
+        "    bawn init --accept",
+    VERB_OPTS(opts),
     .run = run_init,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `bawn log`. What a line tells of is the agent's bytes: escaped, always. */
+/* `bawn log` and `log verify`. What a line tells of is the agent's bytes: escaped, always. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -8,6 +9,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "base/jsonout.h"
+#include "base/log.h"
+#include "base/record.h"
 #include "base/str.h"
 #include "cli/log_time.h"
 #include "cli/verb.h"
@@ -52,7 +56,7 @@ static const struct opt opts[] = {
      CALL(log.filter.since, log_time_take)},
     {0, 0, "until", "TIME", "only what is older", NULL, CALL(log.filter.until, log_time_take)},
     {0, 0, "type", "TYPE[,TYPE]", "only these events",
-     "start|exec|exit|stop|limit|landed|network|ask|secret|review|apply|discard|rollback|policy|tool|file|repair",
+     "start|exec|exit|stop|limit|landed|network|ask|request|secret|review|apply|discard|rollback|policy|tool|file|repair",
      CALL(log.filter.types, take_types)},
     {0, 'n', "tail", "N", "only the last N", NULL, OPT_TO_NUMBER(struct log_request, log.tail, 1, TAIL_MAX)},
     {0, 0, "json", NULL, "print the lines as they are in the log", NULL, TO(FLAG, json)},
@@ -151,32 +155,116 @@ static int print_lines(const struct view_line *v, size_t n, void *arg, struct er
     return fflush(stdout) != 0 ? err_sys(err, -errno, "write the result") : 0;
 }
 
-static int run_log(const struct verb *self, int argc, char **argv) {
+static int run_log(struct verb_call *c, struct err *err) {
     struct log_request q = {.log.reader = STDOUT_FILENO};
-    struct err err = {0};
-    int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, 1, &err);
+    int r = verb_parse(c, &q, 1, err);
 
-    q.log.filter.name = r > 0 ? argv[1] : NULL;
-    r = r < 0 ? r : audit_log_read(&q.log, print_lines, &q, &err);
-    return r < 0 ? verb_fail(self, &err) : 0;
+    q.log.filter.name = r > 0 ? c->argv[1] : NULL;
+    r = r < 0 ? r : audit_log_read(&q.log, print_lines, &q, err);
+    return r < 0 ? r : 0;
 }
-
-static const char description[] =
-    "Shows the audit log: which sandboxes were started and with which walls, what was executed in them and how it ended, verdicts "
-    "of the network, use of secrets, limits that were hit, what you reviewed, applied and allowed. SANDBOX is the name or the id "
-    "of a persistent sandbox, also of one that was removed, or the name of a run. All logs are merged by time; times are UTC.\n\n"
-    "Each event is written before what it tells of happens, as a line of $XDG_STATE_HOME/bawn/audit/*.jsonl, which carries the hash "
-    "of the line before it: 'bawn log verify' finds what was changed. Arguments that look like a secret are left out.\n\n"
-    "    bawn log --since 1h\n"
-    "    bawn log dev -f --type exec,network\n"
-    "    bawn log --json --tail 100";
 
 const struct verb verb_log = {
     .name = "log",
     .summary = "show what happened in sandboxes and to them",
     .synopsis = "[options] [SANDBOX]",
-    .description = description,
-    .opts = opts,
-    .n_opts = ARRAY_LEN(opts),
+    .description =
+        "Shows the audit log: which sandboxes were started and with which walls, what was executed in them and how it ended, verdicts "
+        "of the network, use of secrets, limits that were hit, what you reviewed, applied and allowed. SANDBOX is the name or the id "
+        "of a persistent sandbox, also of one that was removed, or the name of a run. All logs are merged by time; times are UTC.\n\n"
+        "Each event is written before what it tells of happens, as a line of $XDG_STATE_HOME/bawn/audit/*.jsonl, which carries the hash "
+        "of the line before it: 'bawn log verify' finds what was changed. Arguments that look like a secret are left out.\n\n"
+        "    bawn log --since 1h\n"
+        "    bawn log dev -f --type exec,network\n"
+        "    bawn log --json --tail 100",
+    VERB_OPTS(opts),
     .run = run_log,
+};
+
+/* -- verify ----------------------------------------------------------------------------------------------------------------- */
+
+enum { EXIT_FAULTS = 1 };
+
+static void add_verified(const struct verify *v, struct buf *b) {
+    for (size_t i = 0; i < v->n_files; i++) {
+        const struct verify_file *f = &v->files[i];
+
+        buf_add_printable(b, f->name);
+        buf_addf(b, ": %" PRIu64 " %s", f->lines, f->lines == 1 ? "line" : "lines");
+        if (f->lines)
+            buf_addf(b, ", %" PRIu64 " (%s) to %" PRIu64 " (%s)", f->first_seq, f->first_time, f->last_seq, f->last_time);
+        buf_addc(b, '\n');
+    }
+    for (size_t i = 0; i < v->n_found; i++) {
+        const struct verify_fault *f = &v->found[i];
+
+        buf_adds(b, f->note ? "note: " : "FAULT: ");
+        buf_add_printable(b, f->file);
+        if (f->line)
+            buf_addf(b, ":%" PRIu64, f->line);
+        buf_addf(b, ": %s\n", f->what);
+    }
+    if (v->n_found == VERIFY_FAULTS_MAX)
+        buf_adds(b, "and more\n");
+    buf_addf(b, "%" PRIu64 " %s, %" PRIu64 " %s\n", v->lines, v->lines == 1 ? "line" : "lines", v->faults,
+             v->faults == 1 ? "fault" : "faults");
+}
+
+static void add_fault(const void *row, const char *key, struct jsonout *j) {
+    jsonout_bool(j, key, !((const struct verify_fault *)row)->note);
+}
+
+static const struct column file_columns[] = {
+    {NULL, "file", COLUMN(TEXT, struct verify_file, name)},        {NULL, "lines", COLUMN(U64, struct verify_file, lines)},
+    {NULL, "first", COLUMN(U64, struct verify_file, first_seq)},   {NULL, "last", COLUMN(U64, struct verify_file, last_seq)},
+    {NULL, "from", COLUMN(CHARS, struct verify_file, first_time)}, {NULL, "to", COLUMN(CHARS, struct verify_file, last_time)},
+};
+static const struct column fault_columns[] = {
+    {NULL, "file", COLUMN(TEXT, struct verify_fault, file)},
+    {NULL, "line", COLUMN(U64, struct verify_fault, line)},
+    {NULL, "fault", .json = add_fault},
+    {NULL, "what", COLUMN(TEXT, struct verify_fault, what)},
+};
+static const struct record_kind files = {file_columns, ARRAY_LEN(file_columns), sizeof(struct verify_file)};
+static const struct record_kind faults = {fault_columns, ARRAY_LEN(fault_columns), sizeof(struct verify_fault)};
+
+static void add_json_verified(const struct verify *v, struct buf *b) {
+    struct jsonout j = {.to = b};
+
+    jsonout_open(&j, NULL, '{');
+    jsonout_bool(&j, "ok", !v->faults);
+    jsonout_u64(&j, "lines", v->lines);
+    jsonout_u64(&j, "faults", v->faults);
+    record_array(&files, v->files, v->n_files, "files", RECORD_LINES, &j);
+    record_array(&faults, v->found, v->n_found, "found", RECORD_LINES, &j);
+    buf_adds(b, "}\n");
+}
+
+static int run_log_verify(struct verb_call *c, struct err *err) {
+    CLEANUP(verify_done) struct verify v = {0};
+    CLEANUP(freep) char *missing = NULL;
+    bool json = false;
+    int r = verb_parse(c, &json, 0, err);
+
+    r = r < 0 ? r : audit_log_verify(&v, &missing, err);
+    if (r < 0)
+        return r;
+    if (missing)
+        log_line("there is no audit log in '%s' yet", missing);
+    (json ? add_json_verified : add_verified)(&v, &c->out);
+    return v.faults ? EXIT_FAULTS : 0;
+}
+
+const struct verb verb_log_verify = {
+    .name = "log verify",
+    .summary = "check that the audit log was not changed",
+    .synopsis = "[options]",
+    .description =
+        "Checks every file of the audit log: each line against its own hash and the line before it, the files of a log against each other, "
+        "their end against the head beside them, and all against the index. Lines that were changed, removed or reordered, an end that "
+        "was cut off, and files that are missing or foreign are named with file and line.\n\n"
+        "A program that may write the log as you can also make up a new one from the first line on; store a copy of NAME.head elsewhere to notice "
+        "that, too. The exit status is 0 if everything is well, 1 if not.",
+    VERB_OPTS(verb_json_opts),
+    .run = run_log_verify,
 };

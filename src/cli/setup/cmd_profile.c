@@ -5,22 +5,13 @@
 #include "base/jsonout.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "cli/changes/run_print.h"
 #include "cli/verb.h"
 #include "ops/setup/profiles.h"
 
 enum { OUTPUT_MAX = 16 * 1024 * 1024 };
 
-struct profile_request {
-    bool json;
-    const char *base;
-};
-
-static const struct opt json_opts[] = {
-    {0, 0, "json", NULL, "print JSON", NULL, OPT_TO_FLAG(struct profile_request, json)},
-};
 static const struct opt new_opts[] = {
-    {0, 0, "from", "BASE", "start from this profile (default: dev)", "@profile", OPT_TO_TEXT(struct profile_request, base)},
+    {0, 0, "from", "BASE", "start from this profile (default: dev)", "@profile", {.kind = OPT_KIND_TEXT}},
 };
 
 static void add_json_profile(const struct profile_entry *e, const char *name, struct jsonout *j) {
@@ -65,12 +56,15 @@ static void add_profile_line(const struct profile_entry *e, const char *name, st
     buf_addc(b, '\n');
 }
 
-static int list_profiles(bool json, struct buf *b, struct err *err) {
+static int run_ls(struct verb_call *c, struct err *err) {
     CLEANUP(profiles_done) struct profiles p = {0};
     CLEANUP(strv_done) struct strv names = {0};
+    struct buf *b = &c->out;
     struct jsonout j = {.to = b};
-    int r = profiles_open(&p, err);
+    bool json = false;
+    int r = verb_parse(c, &json, 0, err);
 
+    r = r < 0 ? r : profiles_open(&p, err);
     r = r < 0 ? r : profile_names(&p.place, &names, err);
     if (r < 0)
         return r;
@@ -93,16 +87,6 @@ static int list_profiles(bool json, struct buf *b, struct err *err) {
     return 0;
 }
 
-static int run_ls(const struct verb *self, int argc, char **argv) {
-    CLEANUP(buf_done) struct buf out = BUF_INIT(OUTPUT_MAX);
-    struct profile_request q = {0};
-    struct err err = {0};
-    int r = opt_parse(json_opts, ARRAY_LEN(json_opts), argc, argv, &q, 0, &err);
-
-    r = r < 0 ? r : list_profiles(q.json, &out, &err);
-    return r < 0 ? verb_fail(self, &err) : run_print_result(self, &out, 0);
-}
-
 static void add_profile(const struct profile_entry *e, struct buf *b) {
     buf_adds(b, "# ");
     buf_add_printable(b, e->source);
@@ -119,71 +103,59 @@ static void add_profile(const struct profile_entry *e, struct buf *b) {
     }
 }
 
-static int show_profile(const char *name, bool json, struct err *err) {
+static int run_show(struct verb_call *c, struct err *err) {
     CLEANUP(profile_entry_done) struct profile_entry e = {0};
     CLEANUP(profiles_done) struct profiles p = {0};
-    CLEANUP(buf_done) struct buf out = BUF_INIT(OUTPUT_MAX);
-    struct jsonout j = {.to = &out};
-    int r = profiles_open(&p, err);
+    struct jsonout j = {.to = &c->out};
+    bool json = false;
+    int r = verb_parse(c, &json, c->argc, err);
 
+    if (r >= 0)
+        r = r == 1 ? profiles_open(&p, err) : err_usage(err, "name one profile");
     if (r < 0)
         return r;
-    profiles_load(&p, name, &e);
+    profiles_load(&p, c->argv[1], &e);
     if (e.problem.code) {
         *err = e.problem;
         return err->code;
     }
     if (json) {
-        add_json_profile(&e, name, &j);
-        buf_addc(&out, '\n');
+        add_json_profile(&e, c->argv[1], &j);
+        buf_addc(&c->out, '\n');
     } else {
-        add_profile(&e, &out);
+        add_profile(&e, &c->out);
     }
-    return run_print_out(&out, err);
-}
-
-static int run_show(const struct verb *self, int argc, char **argv) {
-    struct profile_request q = {0};
-    struct err err = {0};
-    int r = opt_parse(json_opts, ARRAY_LEN(json_opts), argc, argv, &q, argc, &err);
-
-    if (r >= 0)
-        r = r == 1 ? show_profile(argv[1], q.json, &err) : err_usage(&err, "name one profile");
-    return r < 0 ? verb_fail(self, &err) : 0;
-}
-
-static int run_new(const struct verb *self, int argc, char **argv) {
-    CLEANUP(freep) char *path = NULL;
-    struct profile_request q = {.base = "dev"};
-    struct err err = {0};
-    int r = opt_parse(new_opts, ARRAY_LEN(new_opts), argc, argv, &q, argc, &err);
-
-    if (r >= 0)
-        r = r == 1 ? profiles_create(argv[1], q.base, &path, &err) : err_usage(&err, "name one profile");
-    if (r < 0)
-        return verb_fail(self, &err);
-    printf("%s\n", path);
     return 0;
 }
 
-static int run_check(const struct verb *self, int argc, char **argv) {
-    struct err err = {0};
-    int status = 0, n = opt_parse(NULL, 0, argc, argv, NULL, argc, &err);
+static int run_new(struct verb_call *c, struct err *err) {
+    CLEANUP(freep) char *path = NULL;
+    const char *base = "dev";
+    int r = verb_parse(c, &base, c->argc, err);
+
+    if (r >= 0)
+        r = r == 1 ? profiles_create(c->argv[1], base, &path, err) : err_usage(err, "name one profile");
+    if (r >= 0)
+        buf_addf(&c->out, "%s\n", path);
+    return r < 0 ? r : 0;
+}
+
+static int run_check(struct verb_call *c, struct err *err) {
+    int status = 0, n = verb_parse(c, NULL, c->argc, err);
 
     if (n == 0)
-        n = err_usage(&err, "name at least one file");
-    if (n < 0)
-        return verb_fail(self, &err);
+        n = err_usage(err, "name at least one file");
     for (int i = 1; i <= n; i++) {
-        err = (struct err){0};
-        if (profiles_check(argv[i], &err) < 0) {
-            log_err(&err);
+        struct err bad = {0};
+
+        if (profiles_check(c->argv[i], &bad) < 0) {
+            log_err(&bad);
             status = EXIT_USAGE_ERR;
         } else {
-            printf("%s: good\n", argv[i]);
+            buf_addf(&c->out, "%s: good\n", c->argv[i]);
         }
     }
-    return status;
+    return n < 0 ? n : status;
 }
 
 const struct verb verb_profile_ls = {
@@ -191,8 +163,7 @@ const struct verb verb_profile_ls = {
     .summary = "list the profiles",
     .synopsis = "[--json]",
     .description = "Lists the built-in profiles and those in the user's folder, with the limits that each sets.",
-    .opts = json_opts,
-    .n_opts = ARRAY_LEN(json_opts),
+    VERB_OPTS(verb_json_opts),
     .run = run_ls,
 };
 
@@ -201,8 +172,7 @@ const struct verb verb_profile_show = {
     .summary = "show what a profile sets",
     .synopsis = "[--json] NAME",
     .description = "Shows the settings of one profile, given by its name, or by its path if that contains a '/'.",
-    .opts = json_opts,
-    .n_opts = ARRAY_LEN(json_opts),
+    VERB_OPTS(verb_json_opts),
     .run = run_show,
 };
 
@@ -213,8 +183,7 @@ const struct verb verb_profile_new = {
     .description = "Copies a profile to a new name in the user's folder and prints the path of the new file, to be edited. An "
                    "existing profile is never overwritten.\n\n"
                    "    $EDITOR $(bawn profile new beefy --from dev)",
-    .opts = new_opts,
-    .n_opts = ARRAY_LEN(new_opts),
+    VERB_OPTS(new_opts),
     .run = run_new,
 };
 

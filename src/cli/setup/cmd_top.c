@@ -43,20 +43,16 @@ static int become_top(char *how, struct err *err) {
     return err_sys(err, -errno, "start '%s'", path);
 }
 
-static int run_top(const struct verb *self, int argc, char **argv) {
+static int run_top(struct verb_call *c, struct err *err) {
     struct top_request q = {.interval_ms = INTERVAL_MS};
     char how[24] = "--json";
-    struct err err = {0};
-    int words = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, 1, &err);
+    int words = verb_parse(c, &q, 1, err);
 
     if (words > 0)
-        err_usage(&err, "'%.40s': bawn top takes no names", argv[1]);
-    if (words == 0) {
-        if (!q.json)
-            snprintf(how, sizeof how, "%llu", (unsigned long long)q.interval_ms);
-        become_top(how, &err);
-    }
-    return verb_fail(self, &err);
+        return err_usage(err, "'%.40s': bawn top takes no names", c->argv[1]);
+    if (!q.json)
+        snprintf(how, sizeof how, "%llu", (unsigned long long)q.interval_ms);
+    return words < 0 ? words : become_top(how, err);
 }
 
 const struct verb verb_top = {
@@ -68,7 +64,6 @@ const struct verb verb_top = {
         "wait for an answer, and the latest verdicts.\n\n"
         "Keys: arrows choose a sandbox, x twice stops it; c, m, n order by CPU, memory, name; tab chooses a question, and o (once), s (session), "
         "w (always) or d (deny) answers it; q quits.",
-    .opts = opts,
-    .n_opts = ARRAY_LEN(opts),
+    VERB_OPTS(opts),
     .run = run_top,
 };

@@ -81,11 +81,8 @@ static void add_trust(const struct project_trust *t, struct buf *b) {
 static int print_trust(const struct project_trust *t, bool json, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(OUTPUT_MAX);
 
-    if (json)
-        add_json_trust(t, &b);
-    else
-        add_trust(t, &b);
-    return run_print_out(&b, err);
+    (json ? add_json_trust : add_trust)(t, &b);
+    return verb_print(&b, err);
 }
 
 static int ask_user(const struct trust_request *q, const struct project_trust *t, struct err *err) {
@@ -93,9 +90,7 @@ static int ask_user(const struct trust_request *q, const struct project_trust *t
 
     if (r < 0 || q->yes)
         return r;
-    if (!isatty(STDIN_FILENO))
-        return err_usage(err, "there is no terminal to ask on; read the file and repeat with --yes");
-    return run_print_ask("Trust exactly this content?") ? 0 : err_set(err, -ECANCELED, "not trusted");
+    return run_print_ask("Trust exactly this content?", "read the file", "not trusted", err);
 }
 
 static int grant(const struct trust_request *q, struct project_trust *t, struct err *err) {
@@ -121,35 +116,31 @@ static int revoke_trust(const struct trust_request *q, struct project_trust *t, 
     return 0;
 }
 
-static int run_trust(const struct verb *self, int argc, char **argv) {
+static int run_trust(struct verb_call *c, struct err *err) {
     CLEANUP(project_trust_done) struct project_trust t = {0};
     struct trust_request q = {0};
-    struct err err = {0};
-    int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &q, 0, &err);
+    int r = verb_parse(c, &q, 0, err);
 
     if (r == 0 && q.show && q.revoke)
-        r = err_usage(&err, "--show and --revoke exclude each other");
+        r = err_usage(err, "--show and --revoke exclude each other");
     if (r == 0)
-        r = q.revoke ? revoke_trust(&q, &t, &err) : project_trust_look(q.directory, &t, &err);
+        r = q.revoke ? revoke_trust(&q, &t, err) : project_trust_look(q.directory, &t, err);
     if (r >= 0 && !q.revoke)
-        r = q.show ? print_trust(&t, q.json, &err) : grant(&q, &t, &err);
-    return r < 0 ? verb_fail(self, &err) : 0;
+        r = q.show ? print_trust(&t, q.json, err) : grant(&q, &t, err);
+    return r < 0 ? r : 0;
 }
-
-static const char description[] =
-    "A project's own files, .bawn/config.json and .bawn/network.json in the workspace, may narrow what a run is allowed, but not "
-    "widen it, until you trust them. This command shows what the files would widen, asks, and records the hashes of exactly this "
-    "content. When a file changes, it is untrusted again.\n\n"
-    "    bawn trust --show\n"
-    "    bawn trust\n"
-    "    bawn trust --revoke";
 
 const struct verb verb_trust = {
     .name = "trust",
     .summary = "let the project's own configuration widen the sandbox",
     .synopsis = "[options]",
-    .description = description,
-    .opts = opts,
-    .n_opts = ARRAY_LEN(opts),
+    .description =
+        "A project's own files, .bawn/config.json and .bawn/network.json in the workspace, may narrow what a run is allowed, but not "
+        "widen it, until you trust them. This command shows what the files would widen, asks, and records the hashes of exactly this "
+        "content. When a file changes, it is untrusted again.\n\n"
+        "    bawn trust --show\n"
+        "    bawn trust\n"
+        "    bawn trust --revoke",
+    VERB_OPTS(opts),
     .run = run_trust,
 };

@@ -39,7 +39,10 @@ static void add_set(struct buf *b, const char *label, unsigned set) {
 static void add_rung(struct buf *b, const struct doctor_engine *v, size_t i) {
     const struct engine_state *s = &v->states[i];
 
-    buf_addf(b, "  %s/%s: %s", v->ops->name, v->names[i], s->available ? "available" : "not available");
+    bool one = str_eq(v->ops->name, v->names[i]);
+
+    buf_addf(b, "  %s%s%s: %s", v->ops->name, one ? "" : "/", one ? "" : v->names[i],
+             s->available ? "available" : "not available");
     if (s->why[0]) {
         buf_adds(b, "; ");
         buf_add_printable(b, s->why);
@@ -48,18 +51,19 @@ static void add_rung(struct buf *b, const struct doctor_engine *v, size_t i) {
     if (!s->available)
         return;
     add_set(b, "enforces", s->keeps);
-    add_set(b, "lacks", ~s->keeps & ((1u << GUARANTEE_COUNT) - 1));
+    /* A kernel of its own is a stronger wall, not a part of this one. */
+    add_set(b, "lacks", ~s->keeps & (unsigned)(ENFORCES_EVERYTHING & ~ENFORCES_KERNEL));
 }
 
 /* What each guarantee means, and which rungs enforce it here. */
 static void add_guarantees(struct buf *b, const struct doctor_engine *views, size_t n) {
-    buf_addf(b, "  %-11s", "");
+    buf_addf(b, "  %-14s", "");
     for (size_t e = 0; e < n; e++)
         for (size_t i = 0; i < views[e].n; i++)
             buf_addf(b, "%-10s", views[e].names[i]);
     buf_adds(b, "meaning\n");
     for (int g = 0; g < GUARANTEE_COUNT; g++) {
-        buf_addf(b, "  %-11s", guarantee_names[g]);
+        buf_addf(b, "  %-14s", guarantee_names[g]);
         for (size_t e = 0; e < n; e++)
             for (size_t i = 0; i < views[e].n; i++)
                 buf_addf(b, "%-10s", views[e].states[i].keeps & (1u << g) ? "enforced" : "-");
@@ -67,15 +71,19 @@ static void add_guarantees(struct buf *b, const struct doctor_engine *views, siz
     }
 }
 
-static void add_engines(struct buf *b, const struct doctor_facts *f) {
+static void add_engines(struct buf *b, const struct doctor_facts *f, bool all) {
     struct doctor_engine views[DOCTOR_ENGINES_MAX];
-    size_t n = doctor_engines(f, views);
+    size_t n = doctor_engines(f, all, views);
 
     add_guarantees(b, views, n);
     buf_addc(b, '\n');
     for (size_t e = 0; e < n; e++)
         for (size_t i = 0; i < views[e].n; i++)
             add_rung(b, &views[e], i);
+}
+
+void doctor_engines_text(const struct doctor_facts *f, struct buf *out) {
+    add_engines(out, f, true);
 }
 
 static void add_outcome(struct buf *b, const struct doctor_facts *f, bool colour) {
@@ -104,7 +112,8 @@ void doctor_text(const struct doctor_facts *f, bool colour, struct buf *out) {
     for (size_t i = 0; i < n_checks; i++)
         add_check(out, &checks[i], f, colour);
     manual_heading(out, "Engines", colour);
-    add_engines(out, f);
+    add_engines(out, f, false);
+    buf_adds(out, "  'bawn engines' asks docker and podman, too\n");
     manual_heading(out, "Here", colour);
     add_outcome(out, f, colour);
 }
@@ -113,7 +122,7 @@ static size_t add_fixes(struct buf *out, const struct doctor_facts *f, bool opti
     size_t n = 0;
 
     for (size_t i = 0; i < n_fixes; i++) {
-        if (fixes[i].optional != optional || !fixes[i].needed(f))
+        if (fixes[i].optional != optional || !fix_needed(&fixes[i], f))
             continue;
         buf_addf(out, "%s%s# %s%s%s\n", out->len ? "\n" : "", colour ? "\033[1m" : "", fixes[i].title,
                  optional ? " (optional)" : "", colour ? "\033[0m" : "");
@@ -194,7 +203,7 @@ static void json_engine(struct jsonout *j, const struct doctor_engine *v) {
         jsonout_text(j, "name", v->names[i]);
         jsonout_bool(j, "available", s->available);
         json_set(j, "keeps", s->keeps);
-        json_set(j, "lacks", ~s->keeps & ((1u << GUARANTEE_COUNT) - 1));
+        json_set(j, "lacks", ~s->keeps & (unsigned)ENFORCES_EVERYTHING);
         add_maybe(j, "why", s->why);
         add_maybe(j, "remedy", s->remedy);
         jsonout_close(j, '}');
@@ -203,9 +212,9 @@ static void json_engine(struct jsonout *j, const struct doctor_engine *v) {
     jsonout_close(j, '}');
 }
 
-static void json_engines(struct jsonout *j, const struct doctor_facts *f) {
+static void json_engines(struct jsonout *j, const struct doctor_facts *f, bool all) {
     struct doctor_engine views[DOCTOR_ENGINES_MAX];
-    size_t n = doctor_engines(f, views);
+    size_t n = doctor_engines(f, all, views);
 
     jsonout_break(j, "\n");
     jsonout_open(j, "guarantees", '{');
@@ -245,7 +254,7 @@ static void json_fixes(struct jsonout *j, const struct doctor_facts *f) {
     for (size_t i = 0; i < n_fixes; i++) {
         CLEANUP(buf_done) struct buf text = BUF_INIT(64 * 1024);
 
-        if (!fixes[i].needed(f))
+        if (!fix_needed(&fixes[i], f))
             continue;
         fixes[i].text(f, &text);
         jsonout_break(j, "\n ");
@@ -259,6 +268,15 @@ static void json_fixes(struct jsonout *j, const struct doctor_facts *f) {
     jsonout_close(j, ']');
 }
 
+void doctor_engines_json(const struct doctor_facts *f, struct buf *out) {
+    struct jsonout j = {.to = out};
+
+    jsonout_open(&j, NULL, '{');
+    json_engines(&j, f, true);
+    jsonout_close(&j, '}');
+    buf_addc(out, '\n');
+}
+
 void doctor_json(const struct doctor_facts *f, struct buf *out) {
     struct jsonout j = {.to = out, .compact = true};
 
@@ -267,7 +285,7 @@ void doctor_json(const struct doctor_facts *f, struct buf *out) {
     jsonout_break(&j, "\n");
     json_host(&j, f);
     json_checks(&j, f);
-    json_engines(&j, f);
+    json_engines(&j, f, false);
     json_run(&j, f);
     json_fixes(&j, f);
     buf_adds(out, "}\n");

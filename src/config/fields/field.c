@@ -22,6 +22,7 @@
     X(SWAP, "resources.swap", limits.swap, type_swap, EVERYWHERE)                                                     \
     X(PIDS, "resources.pids", limits.pids, type_pids, EVERYWHERE)                                                     \
     X(DISK, "resources.disk", limits.disk, type_size, EVERYWHERE)                                                     \
+    X(TMP, "resources.tmp", limits.tmp, type_tmp, EVERYWHERE)                                                         \
     X(TIMEOUT, "resources.timeout", limits.timeout_ms, type_duration, EVERYWHERE)                                     \
     X(NETWORK, "network", net.mode, type_network, EVERYWHERE)                                                         \
     X(NETWORK_ALLOW, "networkAllow", net.allow, type_network_allow, IN_SANDBOX | IN_PROFILE)                          \
@@ -42,9 +43,13 @@
     X(WORKSPACE_VOLUMES, "workspace.volumes", workspace.volumes, type_volumes, IN_SANDBOX | IN_PROFILE)               \
     X(WORKSPACE_ROLLBACK, "workspace.rollback", workspace.rollback, type_size, IN_SANDBOX | IN_PROFILE)               \
     X(PERSIST_CACHES, "mounts.persist_caches", persist_caches, type_bool, IN_SANDBOX | IN_FLOOR)                      \
+    X(HOME_TOOLS, "mounts.home_tools", home_tools, type_bool, IN_SANDBOX | IN_FLOOR)                                  \
+    X(SYSTEM, "system", system_view, type_system, EVERYWHERE)                                                         \
     X(BYPASS_TOOLS, "bypass_tools", bypass_tools, type_tools, IN_SANDBOX | IN_FLOOR)                                  \
+    X(ENGINE_FLAGS, "engine_flags", engine_flags, type_tools, IN_SANDBOX | IN_FLOOR)                                  \
     X(KEEP_ALIVE, "keep_alive", keep_alive, type_bool, IN_SANDBOX | IN_FLOOR)                                         \
-    X(IDLE_TIMEOUT, "idle_timeout", idle_timeout_ms, type_duration, EVERYWHERE)
+    X(IDLE_TIMEOUT, "idle_timeout", idle_timeout_ms, type_duration, EVERYWHERE)                                       \
+    X(START_TIMEOUT, "start_timeout", start_timeout_ms, type_duration, IN_SANDBOX | IN_PROFILE)
 
 #define AS_NAME(id, key, member, type, where) [SETTING_##id] = key,
 #define AS_FIELD(id, key, member, type, where) \
@@ -116,6 +121,24 @@ int list_merge(const struct field *f, struct settings *into, const struct settin
     for (size_t i = 0; i < more->len; i++)
         if (!strv_has(list, more->v[i]) && strv_add(list, more->v[i]) < 0)
             return -ENOMEM;
+    return 0;
+}
+
+bool field_list_within(const struct strv *list, const struct strv *than) {
+    for (size_t i = 0; i < list->len; i++)
+        if (!strv_has(than, list->v[i]))
+            return false;
+    return true;
+}
+
+int field_copy_list(const struct strv *from, const struct strv *only, struct strv *to) {
+    CLEANUP(strv_done) struct strv copy = {0};
+
+    for (size_t i = 0; i < from->len; i++)
+        if ((!only || strv_has(only, from->v[i])) && strv_add(&copy, from->v[i]) < 0)
+            return -ENOMEM;
+    strv_done(to);
+    *to = TAKE(copy, (struct strv){0});
     return 0;
 }
 

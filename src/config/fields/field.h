@@ -10,6 +10,7 @@
 
 struct buf;
 struct field;
+struct field_word;
 struct jsonout;
 
 enum { IN_SANDBOX = 1, IN_PROFILE = 2, IN_FLOOR = 4 }; /* kinds of sections */
@@ -25,9 +26,10 @@ struct field_type {
     /* Cuts s down to the floor, or fails when the wish contradicts it. NULL: merge. */
     int (*clamp)(const struct field *f, struct settings *s, const struct settings *floor, struct err *err);
     void (*add_json)(const struct field *f, const struct settings *s, struct buf *b);
-    const char *none;      /* what people read where the JSON says null */
-    bool adds_up;          /* several levels contribute */
-    bool not_from_project; /* a project, trusted or not, can only take away */
+    const struct field_word *words; /* field_word.c */
+    const char *none;               /* what people read where the JSON says null */
+    bool adds_up;                   /* several levels contribute */
+    bool not_from_project;          /* a project, trusted or not, can only take away */
 };
 
 struct field {
@@ -69,12 +71,14 @@ void field_add_pair(struct jsonout *j, const char *key, const char *value);
 void field_add_strings(struct buf *b, const struct strv *list);
 /* struct strv */
 int list_merge(const struct field *f, struct settings *into, const struct settings *from); /* adds what is not there yet */
+bool field_list_within(const struct strv *list, const struct strv *than);
+int field_copy_list(const struct strv *from, const struct strv *only /* NULL: everything */, struct strv *to); /* may be `from` */
 void list_add_json(const struct field *f, const struct settings *s, struct buf *b);
 
 extern const struct field_type type_mode, type_enabled, type_engine, type_engines, type_profile, type_image, type_cpus, type_size,
-    type_swap, type_pids, type_duration, type_network, type_ssh_agent, type_bool, type_mounts, type_env, type_tools,
-    type_workspace_mode, type_protect, type_volumes, type_substitutes, type_network_allow, type_network_deny, type_publish,
-    type_ask, type_ask_hook, type_ask_timeout, type_secrets, type_ssh_keys;
+    type_swap, type_tmp, type_pids, type_duration, type_network, type_ssh_agent, type_system, type_bool, type_mounts, type_env,
+    type_tools, type_workspace_mode, type_protect, type_volumes, type_substitutes, type_network_allow, type_network_deny,
+    type_publish, type_ask, type_ask_hook, type_ask_timeout, type_secrets, type_ssh_keys;
 
 enum {
     NETWORK_HOSTS_MAX = 256,
@@ -99,6 +103,5 @@ int ssh_keys_add_text(struct settings *s, const char *text, struct err *err);
 void mounts_done(struct settings *s);
 void env_done(struct settings *s);
 void substitutes_done(struct settings *s);
-bool workspace_path_is_good(const char *path); /* relative, no ".", ".." or empty parts */
 
 bool profile_name_is_good(const char *name); /* [A-Za-z0-9._-]{1,64}, no dot in front */

@@ -7,23 +7,6 @@
 #include "base/str.h"
 #include "config/fields/field.h"
 
-static int check_secret(const char *name, struct err *err) {
-    if (!profile_name_is_good(name))
-        return err_usage(err, "'%.80s' is not the name of a secret (letters, digits, '.', '_', '-'; at most 64)", name);
-    return 0;
-}
-
-static int check_key(const char *name, struct err *err) {
-    size_t n = strlen(name);
-
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)name[i] < ' ' || name[i] == 0x7f)
-            return err_usage(err, "a key is its fingerprint (SHA256:...) or its comment, without control characters");
-    if (n == 0 || n > CHOICE_LEN_MAX)
-        return err_usage(err, "a key is its fingerprint (SHA256:...) or its comment, of 1 to %d bytes", CHOICE_LEN_MAX);
-    return 0;
-}
-
 static int choice_add(struct setting_choice *c, const char *name, struct err *err) {
     if (strv_has(&c->names, name))
         return 0;
@@ -33,15 +16,20 @@ static int choice_add(struct setting_choice *c, const char *name, struct err *er
 }
 
 static int add_secret(void *choice, const char *name, struct err *err) {
-    int r = check_secret(name, err);
-
-    return r < 0 ? r : choice_add(choice, name, err);
+    if (!profile_name_is_good(name))
+        return err_usage(err, "'%.80s' is not the name of a secret (letters, digits, '.', '_', '-'; at most 64)", name);
+    return choice_add(choice, name, err);
 }
 
 static int add_key(void *choice, const char *name, struct err *err) {
-    int r = check_key(name, err);
+    size_t n = strlen(name);
 
-    return r < 0 ? r : choice_add(choice, name, err);
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)name[i] < ' ' || name[i] == 0x7f)
+            return err_usage(err, "a key is its fingerprint (SHA256:...) or its comment, without control characters");
+    if (n == 0 || n > CHOICE_LEN_MAX)
+        return err_usage(err, "a key is its fingerprint (SHA256:...) or its comment, of 1 to %d bytes", CHOICE_LEN_MAX);
+    return choice_add(choice, name, err);
 }
 
 int secrets_add_text(struct settings *s, const char *text, struct err *err) {
@@ -66,25 +54,13 @@ static int choice_from_json(const struct field *f, struct jsonwalk *w, json_t *v
 static bool choice_within(const struct field *f, const struct settings *s, const struct settings *than) {
     const struct setting_choice *a = member_of(f, s), *b = member_of(f, than);
 
-    if (b->all || a->all)
-        return b->all;
-    for (size_t i = 0; i < a->names.len; i++)
-        if (!strv_has(&b->names, a->names.v[i]))
-            return false;
-    return true;
+    return b->all || (!a->all && field_list_within(&a->names, &b->names));
 }
 
 /* Keeps what `only` has; NULL: everything. */
 static int copy_choice(const struct setting_choice *from, const struct setting_choice *only, struct setting_choice *to) {
-    CLEANUP(strv_done) struct strv names = {0};
-
-    for (size_t i = 0; i < from->names.len; i++)
-        if ((!only || only->all || strv_has(&only->names, from->names.v[i])) && strv_add(&names, from->names.v[i]) < 0)
-            return -ENOMEM;
     to->all = from->all;
-    strv_done(&to->names);
-    to->names = TAKE(names, (struct strv){0});
-    return 0;
+    return field_copy_list(&from->names, only && !only->all ? &only->names : NULL, &to->names);
 }
 
 static int choice_merge(const struct field *f, struct settings *into, const struct settings *from) {

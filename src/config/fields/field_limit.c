@@ -42,6 +42,21 @@ static int size_from_text(const struct field *f, const char *text, struct settin
     return 0;
 }
 
+/* Without a word it is a share of the memory, so there is always a limit. */
+static int tmp_from_text(const struct field *f, const char *text, struct settings *out, struct err *err) {
+    if (str_eq(text, "unlimited"))
+        return err_usage(err, "home and /tmp have a size, e.g. 10g; \"unlimited\" is not one");
+    return size_from_text(f, text, out, err);
+}
+
+static uint64_t tmp_size(const struct limits *l) {
+    return l->tmp ? l->tmp : limits_tmp_in_memory(l);
+}
+
+static bool tmp_within(const struct field *f UNUSED, const struct settings *s, const struct settings *than) {
+    return tmp_size(&s->limits) <= tmp_size(&than->limits);
+}
+
 static int swap_from_text(const struct field *f, const char *text, struct settings *out, struct err *err) {
     return str_eq(text, "0") ? (*(uint64_t *)member(f, out) = 0, 0) : parse_size(text, member(f, out), err);
 }
@@ -95,6 +110,10 @@ struct limit_unit {
 
 /* In the largest unit that divides the value, so that reading it back gives the same number. */
 static void add_in_units(uint64_t v, const struct limit_unit *units, size_t n, struct buf *b) {
+    if (v == 0) {
+        buf_adds(b, "null");
+        return;
+    }
     for (size_t i = 0; i < n; i++)
         if (v % units[i].factor == 0) {
             buf_addf(b, "\"%" PRIu64 "%s\"", v / units[i].factor, units[i].name);
@@ -106,10 +125,7 @@ static void size_add_json(const struct field *f, const struct settings *s, struc
     static const struct limit_unit units[] = {
         {1ull << 40, "t"}, {1ull << 30, "g"}, {1ull << 20, "m"}, {1ull << 10, "k"}, {1, ""}};
 
-    if (limit_get(f, s) == 0)
-        buf_adds(b, "null");
-    else
-        add_in_units(limit_get(f, s), units, ARRAY_LEN(units), b);
+    add_in_units(limit_get(f, s), units, ARRAY_LEN(units), b);
 }
 
 static void swap_add_json(const struct field *f, const struct settings *s, struct buf *b) {
@@ -122,10 +138,7 @@ static void swap_add_json(const struct field *f, const struct settings *s, struc
 static void duration_add_json(const struct field *f, const struct settings *s, struct buf *b) {
     static const struct limit_unit units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
 
-    if (limit_get(f, s) == 0)
-        buf_adds(b, "null");
-    else
-        add_in_units(limit_get(f, s), units, ARRAY_LEN(units), b);
+    add_in_units(limit_get(f, s), units, ARRAY_LEN(units), b);
 }
 
 static void cpus_add_json(const struct field *f, const struct settings *s, struct buf *b) {
@@ -153,5 +166,10 @@ const struct field_type type_cpus = {LIMIT, .from_json = cpus_from_json, .from_t
 const struct field_type type_pids = {LIMIT, .from_json = pids_from_json, .from_text = pids_from_text, .add_json = pids_add_json};
 const struct field_type type_swap = {
     .from_text = swap_from_text, .within = number_within, .merge = limit_merge, .add_json = swap_add_json};
+const struct field_type type_tmp = {.from_text = tmp_from_text,
+                                    .within = tmp_within,
+                                    .merge = limit_merge,
+                                    .add_json = size_add_json,
+                                    .none = "half of the memory"};
 const struct field_type type_ask_timeout = {
     .from_text = ask_timeout_from_text, .within = number_within, .merge = limit_merge, .add_json = duration_add_json};

@@ -11,32 +11,30 @@
 
 enum { TOOL_LEN_MAX = 128, ENV_NAME_MAX = 256 };
 
-static void env_entry_done(struct env_spec *e) {
-    free(e->name);
-    free(e->value);
-    *e = (struct env_spec){0};
+void env_done(struct settings *s) {
+    for (size_t i = 0; i < s->n_env; i++) {
+        free(s->env[i].name);
+        free(s->env[i].value);
+    }
+    free(s->env);
 }
 
-void env_done(struct settings *s) {
+static struct env_spec *env_find(const struct settings *s, const char *name) {
     for (size_t i = 0; i < s->n_env; i++)
-        env_entry_done(&s->env[i]);
-    free(s->env);
-    s->env = NULL;
-    s->n_env = 0;
+        if (str_eq(s->env[i].name, name))
+            return &s->env[i];
+    return NULL;
 }
 
 static int env_put(struct settings *s, const char *name, const char *value) {
-    CLEANUP(env_entry_done) struct env_spec e = {strdup(name), value ? strdup(value) : NULL};
+    struct env_spec *e = env_find(s, name);
 
-    if (!e.name || (value && !e.value))
-        return -ENOMEM;
-    for (size_t i = 0; i < s->n_env; i++)
-        if (str_eq(s->env[i].name, name)) {
-            env_entry_done(&s->env[i]);
-            s->env[i] = TAKE(e, (struct env_spec){0});
-            return 0;
-        }
-    return VEC_ADD(s->env, s->n_env, TAKE(e, (struct env_spec){0}));
+    if (!e) {
+        e = VEC_NEW(s->env, s->n_env);
+        if (!e || str_set(&e->name, name) < 0)
+            return -ENOMEM;
+    }
+    return str_set(&e->value, value);
 }
 
 static int env_add(struct settings *s, const char *name, const char *value, struct err *err) {
@@ -61,30 +59,22 @@ int settings_add_env(struct settings *s, const char *text, struct err *err) {
     size_t n = strcspn(text, "=");
     CLEANUP(freep) char *name = strndup(text, n);
 
-    for (size_t i = 0; name && i < s->n_env; i++)
-        if (str_eq(s->env[i].name, name))
-            return 0;
+    if (name && env_find(s, name))
+        return 0;
     return !name || env_put(s, name, text + n + (text[n] == '=')) < 0 ? err_oom(err) : 0;
 }
 
+static int read_variable(struct jsonwalk *w, json_t *v, void *settings, struct err *err) {
+    if (!json_is_string(v) && !json_is_null(v))
+        return jsonwalk_wrong_type(w, v, "a string (or null: the host's value)", err);
+    return jsonwalk_ctx(w, env_add(settings, jsonwalk_key_of(w), json_string_value(v), err), err);
+}
+
 static int env_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
-    const char *key;
-    json_t *item;
+    int r = json_is_object(v) ? jsonwalk_each(w, v, read_variable, out, err)
+                              : jsonwalk_wrong_type(w, v, "an object of names and values", err);
 
-    if (!json_is_object(v))
-        return jsonwalk_wrong_type(w, v, "an object of names and values", err);
-    json_object_foreach(v, key, item) {
-        int r;
-
-        jsonwalk_enter(w, key);
-        if (!json_is_string(item) && !json_is_null(item))
-            return jsonwalk_wrong_type(w, item, "a string (or null: the host's value)", err);
-        r = env_add(out, key, json_string_value(item), err);
-        if (r < 0)
-            return jsonwalk_ctx(w, r, err);
-        jsonwalk_leave(w);
-    }
-    return out->n_env == 0;
+    return r < 0 ? r : out->n_env == 0;
 }
 
 static bool env_within(const struct field *f, const struct settings *s, const struct settings *than) {
@@ -110,7 +100,7 @@ static void env_add_json(const struct field *f, const struct settings *s, struct
 const struct field_type type_env = {
     .from_json = env_from_json, .within = env_within, .merge = env_merge, .add_json = env_add_json, .adds_up = true};
 
-/* Tools that run on the host: names only, what they mean is the agent's business */
+/* Tools that run on the host, and options of container engines: words only, what they mean is the business of others */
 
 static int add_tool(void *list, const char *name, struct err *err) {
     struct strv *tools = list;
@@ -127,31 +117,15 @@ static int tools_from_json(const struct field *f, struct jsonwalk *w, json_t *v,
 }
 
 static bool tools_within(const struct field *f, const struct settings *s, const struct settings *than) {
-    for (size_t i = 0; i < s->bypass_tools.len; i++)
-        if (!strv_has(&than->bypass_tools, s->bypass_tools.v[i]))
-            return false;
-    return true;
+    return field_list_within(member_of(f, s), member_of(f, than));
 }
 
 static int tools_merge(const struct field *f, struct settings *into, const struct settings *from) {
-    CLEANUP(strv_done) struct strv copy = {0};
-
-    if (strv_add_all(&copy, &from->bypass_tools) < 0)
-        return -ENOMEM;
-    strv_done(&into->bypass_tools);
-    into->bypass_tools = TAKE(copy, (struct strv){0});
-    return 0;
+    return field_copy_list(member_of(f, from), NULL, member(f, into));
 }
 
 static int tools_clamp(const struct field *f, struct settings *s, const struct settings *floor, struct err *err) {
-    CLEANUP(strv_done) struct strv allowed = {0};
-
-    for (size_t i = 0; i < s->bypass_tools.len; i++)
-        if (strv_has(&floor->bypass_tools, s->bypass_tools.v[i]) && strv_add(&allowed, s->bypass_tools.v[i]) < 0)
-            return err_oom(err);
-    strv_done(&s->bypass_tools);
-    s->bypass_tools = TAKE(allowed, (struct strv){0});
-    return 0;
+    return field_copy_list(member_of(f, s), member_of(f, floor), member(f, s)) < 0 ? err_oom(err) : 0;
 }
 
 const struct field_type type_tools = {

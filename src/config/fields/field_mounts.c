@@ -75,37 +75,39 @@ void mounts_done(struct settings *s) {
     for (size_t i = 0; i < s->n_mounts; i++)
         mount_done(&s->mounts[i]);
     free(s->mounts);
-    s->mounts = NULL;
-    s->n_mounts = 0;
 }
 
-/* Takes m. One place inside has one mount: the later one. */
-static int mount_put(struct settings *s, struct mount_spec *m) {
+static struct mount_spec *mount_at(const struct settings *s, const char *to) {
     for (size_t i = 0; i < s->n_mounts; i++)
-        if (str_eq(s->mounts[i].to, m->to)) {
-            mount_done(&s->mounts[i]);
-            s->mounts[i] = TAKE(*m, (struct mount_spec){0});
-            return 0;
-        }
-    return VEC_ADD(s->mounts, s->n_mounts, TAKE(*m, (struct mount_spec){0}));
+        if (str_eq(s->mounts[i].to, to))
+            return &s->mounts[i];
+    return NULL;
+}
+
+/* One place inside has one mount: the later one. */
+static int mount_put(struct settings *s, const char *from, const char *to, bool writable) {
+    struct mount_spec *m = mount_at(s, to);
+
+    if (!m) {
+        m = VEC_NEW(s->mounts, s->n_mounts);
+        if (!m || str_set(&m->to, to) < 0)
+            return -ENOMEM;
+    }
+    m->writable = writable;
+    return str_set(&m->from, from);
 }
 
 static int mount_add(struct settings *s, const char *from, const char *to, bool writable, const char *home, struct err *err) {
-    CLEANUP(mount_done) struct mount_spec m = {.writable = writable};
-    int r;
+    CLEANUP(mount_done) struct mount_spec m = {0};
+    int r = path_clean(from, home, &m.from, err);
 
-    r = path_clean(from, home, &m.from, err);
-    if (r < 0)
-        return r;
-    r = to ? path_clean(to, home, &m.to, err) : path_clean(m.from, home, &m.to, err);
-    if (r < 0)
-        return r;
-    r = mount_check(&m, err);
+    r = r < 0 ? r : path_clean(to ? to : m.from, home, &m.to, err);
+    r = r < 0 ? r : mount_check(&m, err);
     if (r < 0)
         return r;
     if (s->n_mounts >= MOUNTS_MAX)
         return err_usage(err, "more than %d mounts", MOUNTS_MAX);
-    return mount_put(s, &m) < 0 ? err_oom(err) : 0;
+    return mount_put(s, m.from, m.to, writable) < 0 ? err_oom(err) : 0;
 }
 
 static int mount_mode(const char *word, bool *ret_writable) {
@@ -133,12 +135,7 @@ int mounts_add_text(struct settings *s, const char *text, const char *home, stru
 }
 
 int settings_add_mount(struct settings *s, const char *path, struct err *err) {
-    CLEANUP(mount_done) struct mount_spec m = {strdup(path), strdup(path), false};
-
-    for (size_t i = 0; i < s->n_mounts; i++)
-        if (str_eq(s->mounts[i].to, path))
-            return 0;
-    return !m.from || !m.to || mount_put(s, &m) < 0 ? err_oom(err) : 0;
+    return !mount_at(s, path) && mount_put(s, path, path, false) < 0 ? err_oom(err) : 0;
 }
 
 /* As written in a file. */
@@ -200,13 +197,9 @@ static bool mounts_within(const struct field *f, const struct settings *s, const
 }
 
 static int mounts_merge(const struct field *f, struct settings *into, const struct settings *from) {
-    for (size_t i = 0; i < from->n_mounts; i++) {
-        const struct mount_spec *src = &from->mounts[i];
-        CLEANUP(mount_done) struct mount_spec m = {strdup(src->from), strdup(src->to), src->writable};
-
-        if (!m.from || !m.to || mount_put(into, &m) < 0)
+    for (size_t i = 0; i < from->n_mounts; i++)
+        if (mount_put(into, from->mounts[i].from, from->mounts[i].to, from->mounts[i].writable) < 0)
             return -ENOMEM;
-    }
     return 0;
 }
 

@@ -68,8 +68,8 @@ static const struct {
     const char *name;
     int strength;
 } engines[] = {
-    {"auto", 2}, {"native", 2},       {"docker", 2}, {"podman", 2}, {"microvm", 4},    {"gvisor", 3},
-    {"lima", 4}, {"sandbox-exec", 1}, {"none", 0},   {"fake", 0},   {"kubernetes", 1},
+    {"auto", 2}, {"native", 2}, {"docker", 2},       {"podman", 2}, {"microvm", 4}, {"gvisor", 3},
+    {"lima", 4}, {"sbx", 4},    {"sandbox-exec", 1}, {"none", 0},   {"fake", 0},    {"kubernetes", 1},
 };
 
 static int engine_strength(const char *name, int *ret, struct err *err) {

@@ -77,24 +77,20 @@ int publish_add_text(struct settings *s, const char *text, struct err *err) {
     return strv_add(&s->net.publish, text) < 0 ? err_oom(err) : 0;
 }
 
-static int publish_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
-    if (!json_is_array(v))
-        return jsonwalk_wrong_type(w, v, "an array of ports", err);
-    for (size_t i = 0; i < json_array_size(v); i++) {
-        json_t *item = json_array_get(v, i);
-        char number[24];
-        int r;
+static int read_port(struct jsonwalk *w, json_t *v, void *settings, struct err *err) {
+    char number[24];
 
-        jsonwalk_enter_index(w, i);
-        if (!json_is_string(item) && !json_is_integer(item))
-            return jsonwalk_wrong_type(w, item, "a port, or \"INSIDE:OUTSIDE\"", err);
-        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(item));
-        r = publish_add_text(out, json_is_string(item) ? json_string_value(item) : number, err);
-        if (r < 0)
-            return jsonwalk_ctx(w, r, err);
-        jsonwalk_leave(w);
-    }
-    return out->net.publish.len == 0;
+    if (!json_is_string(v) && !json_is_integer(v))
+        return jsonwalk_wrong_type(w, v, "a port, or \"INSIDE:OUTSIDE\"", err);
+    snprintf(number, sizeof number, "%lld", (long long)json_integer_value(v));
+    return jsonwalk_ctx(w, publish_add_text(settings, json_is_string(v) ? json_string_value(v) : number, err), err);
+}
+
+static int publish_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
+    int r = json_is_array(v) ? jsonwalk_elements(w, v, SIZE_MAX, read_port, out, err)
+                             : jsonwalk_wrong_type(w, v, "an array of ports", err);
+
+    return r < 0 ? r : out->net.publish.len == 0;
 }
 
 static bool publish_within(const struct field *f, const struct settings *s, const struct settings *than) {

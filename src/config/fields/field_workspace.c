@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/jsonout.h"
+#include "base/pathtext.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "config/fields/field.h"
@@ -16,12 +17,8 @@ const char *const workspace_mode_names[WORKSPACE_MODES] = {
 
 /* What reaches the host without a further word of the user's: nothing; after a review; at the end, sensitive paths held
  * back; at once. */
-static int mode_reach(enum workspace_mode m) {
-    static const int reach[WORKSPACE_MODES] = {
-        [WORKSPACE_RO] = 0, [WORKSPACE_OVERLAY] = 1, [WORKSPACE_WORKTREE] = 1, [WORKSPACE_SYNC] = 2, [WORKSPACE_DIRECT] = 3};
-
-    return reach[m];
-}
+static const int reach[WORKSPACE_MODES] = {
+    [WORKSPACE_RO] = 0, [WORKSPACE_OVERLAY] = 1, [WORKSPACE_WORKTREE] = 1, [WORKSPACE_SYNC] = 2, [WORKSPACE_DIRECT] = 3};
 
 static int mode_from_text(const struct field *f, const char *text, struct settings *out, struct err *err) {
     int i = str_index(text, workspace_mode_names, WORKSPACE_MODES);
@@ -33,7 +30,7 @@ static int mode_from_text(const struct field *f, const char *text, struct settin
 }
 
 static bool mode_within(const struct field *f, const struct settings *s, const struct settings *than) {
-    return mode_reach(s->workspace.mode) <= mode_reach(than->workspace.mode);
+    return reach[s->workspace.mode] <= reach[than->workspace.mode];
 }
 
 static int mode_merge(const struct field *f, struct settings *into, const struct settings *from) {
@@ -80,6 +77,11 @@ static bool protect_within(const struct field *f, const struct settings *s, cons
     return true;
 }
 
+/* Below the workspace, written plainly: what is compared later is the text. */
+static bool workspace_path_is_good(const char *path) {
+    return strlen(path) < WORKSPACE_PATH_MAX && path_is_below(path, strlen(path));
+}
+
 static int volumes_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
     int r = paths_from_json(f, w, v, out, err);
 
@@ -107,8 +109,6 @@ void substitutes_done(struct settings *s) {
         free(s->workspace.substitutes[i].shown);
     }
     free(s->workspace.substitutes);
-    s->workspace.substitutes = NULL;
-    s->workspace.n_substitutes = 0;
 }
 
 static int substitute_put(struct settings *s, const char *path, const char *shown) {
@@ -122,41 +122,25 @@ static int substitute_put(struct settings *s, const char *path, const char *show
     return !one || str_set(&one->path, path) < 0 || str_set(&one->shown, shown) < 0 ? -ENOMEM : 0;
 }
 
-/* Below the workspace, written plainly: what is compared later is the text. */
-bool workspace_path_is_good(const char *path) {
-    if (!*path || *path == '/' || strlen(path) >= WORKSPACE_PATH_MAX)
-        return false;
-    for (const char *p = path; *p;) {
-        size_t n = strcspn(p, "/");
+static int read_substitute(struct jsonwalk *w, json_t *v, void *settings, struct err *err) {
+    const char *path = jsonwalk_key_of(w), *shown = json_string_value(v);
 
-        if (n == 0 || (n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
-            return false;
-        p += n;
-        if (*p == '/' && !*++p)
-            return false;
-    }
-    return true;
+    if (!shown)
+        return jsonwalk_wrong_type(w, v, "a string", err);
+    if (!workspace_path_is_good(path) || !workspace_path_is_good(shown))
+        return jsonwalk_fail(w, err, "both must be paths below the workspace, such as \"config/.env\"");
+    return substitute_put(settings, path, shown) < 0 ? err_oom(err) : 0;
 }
 
 static int substitutes_from_json(const struct field *f, struct jsonwalk *w, json_t *v, struct settings *out, struct err *err) {
-    const char *key;
-    json_t *item;
+    int r;
 
     if (!json_is_object(v))
         return jsonwalk_wrong_type(w, v, "an object of paths and the files shown in their place", err);
     if (json_object_size(v) > WORKSPACE_LIST_MAX)
         return jsonwalk_fail(w, err, "more than %d entries", WORKSPACE_LIST_MAX);
-    json_object_foreach(v, key, item) {
-        jsonwalk_enter(w, key);
-        if (!json_is_string(item))
-            return jsonwalk_wrong_type(w, item, "a string", err);
-        if (!workspace_path_is_good(key) || !workspace_path_is_good(json_string_value(item)))
-            return jsonwalk_fail(w, err, "both must be paths below the workspace, such as \"config/.env\"");
-        if (substitute_put(out, key, json_string_value(item)) < 0)
-            return err_oom(err);
-        jsonwalk_leave(w);
-    }
-    return out->workspace.n_substitutes == 0;
+    r = jsonwalk_each(w, v, read_substitute, out, err);
+    return r < 0 ? r : out->workspace.n_substitutes == 0;
 }
 
 /* The file that is shown may be a hidden one: not for a project to say. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/err.h"
+#include "base/pathtext.h"
 #include "base/str.h"
 #include "config/fields/doc.h"
 #include "config/load/builtin.h"
@@ -18,27 +19,17 @@ bool agent_name_ok(const char *name) {
 }
 
 void agent_done(struct agent *a) {
-    char *const texts[] = {a->name, a->title, a->docs, a->command, a->package, a->secret_name, a->secret_host};
-    struct strv *const lists[] = {&a->args, &a->env, &a->home, &a->files, &a->hosts, &a->deny, &a->secret_env};
+    char *const texts[] = {a->name,        a->title,      a->docs,        a->command,    a->package,  a->secret_name,
+                           a->secret_host, a->answer_env, a->answer_file, a->answer_yes, a->answer_no};
+    struct strv *const lists[] = {&a->args,        &a->env,        &a->home,         &a->files,        &a->hosts,
+                                  &a->deny,        &a->secret_env, &a->config_files, &a->config_parts, &a->config_as,
+                                  &a->config_runs, &a->url_env,    &a->url_args};
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         free(texts[i]);
     for (size_t i = 0; i < ARRAY_LEN(lists); i++)
         strv_done(lists[i]);
     *a = (struct agent){0};
-}
-
-/* A path below the home: no way out of it. */
-static bool is_below(const char *path) {
-    if (path[0] == 0 || path[0] == '/' || str_ends(path, "/"))
-        return false;
-    for (const char *p = path; p; p = strchr(p, '/') ? strchr(p, '/') + 1 : NULL) {
-        size_t len = strcspn(p, "/");
-
-        if (len == 0 || (len == 1 && p[0] == '.') || (len == 2 && p[0] == '.' && p[1] == '.'))
-            return false;
-    }
-    return true;
 }
 
 static int read_text(struct jsonwalk *w, json_t *v, void *slot, struct err *err) {
@@ -54,7 +45,7 @@ static int add_word(struct jsonwalk *w, json_t *v, void *list, struct err *err) 
 }
 
 static int check_path(struct jsonwalk *w, const char *path, struct err *err) {
-    return is_below(path) ? 0 : jsonwalk_fail(w, err, "'%s' is not a path below the home", path);
+    return path_is_below(path, strlen(path)) ? 0 : jsonwalk_fail(w, err, "'%s' is not a path below the home", path);
 }
 
 static int add_path(struct jsonwalk *w, json_t *v, void *list, struct err *err) {
@@ -103,6 +94,31 @@ static int read_files(struct jsonwalk *w, json_t *v, void *list, struct err *err
     return read_map(w, v, list, false, err);
 }
 
+/* What an agent should know of the place that it works in. Short: it is in each of its conversations. */
+static const char instructions[] =
+    "# You work inside Bawn, a sandbox around this project\n"
+    "\n"
+    "- The project is yours to change. Nothing else of the user's machine is here: no other files, processes or credentials. Keys in\n"
+    "  variables are placeholders that work only in requests to their own host.\n"
+    "- The network lets through what the user's rules allow. All else is refused with a line that begins with \"Bawn denied\". Some\n"
+    "  programs show only 403 or a reset; pip says that it finds no package. Trying again does not help, and it is no fault of the\n"
+    "  network.\n"
+    "- `curl http://bawn.internal/why` lists what was refused, and why.\n"
+    "- If you need what is refused, ask the user, with host and port. They can run `bawn policy allow HOST:PORT` outside the sandbox,\n"
+    "  which holds at once. Do not look for a way around it.\n"
+    "- Changes that would run programs on the user's machine (git hooks, editor tasks) are refused, or wait for the user's review.\n";
+
+static int read_instructions(struct jsonwalk *w, json_t *v, void *list, struct err *err) {
+    int r;
+
+    if (!json_is_string(v))
+        return jsonwalk_wrong_type(w, v, "a path", err);
+    r = check_path(w, json_string_value(v), err);
+    if (r < 0)
+        return r;
+    return strv_add(list, json_string_value(v)) < 0 || strv_add(list, instructions) < 0 ? err_oom(err) : 0;
+}
+
 static int read_command(struct jsonwalk *w, json_t *v, void *slot, struct err *err) {
     int r = read_text(w, v, slot, err);
 
@@ -132,6 +148,40 @@ static int read_secret(struct jsonwalk *w, json_t *v, void *agent, struct err *e
     return jsonwalk_members(w, v, keys, ARRAY_LEN(keys), agent, err);
 }
 
+static int read_config(struct jsonwalk *w, json_t *v, void *agent, struct err *err) {
+    static const struct jsonwalk_key keys[] = {{"files", read_paths, AT(config_files)},
+                                               {"parts", read_files, AT(config_parts)},
+                                               {"as", read_files, AT(config_as)},
+                                               {"runs", read_list, AT(config_runs)}};
+
+    return jsonwalk_members(w, v, keys, ARRAY_LEN(keys), agent, err);
+}
+
+static int read_url(struct jsonwalk *w, json_t *v, void *agent, struct err *err) {
+    static const struct jsonwalk_key keys[] = {{"env", read_list, AT(url_env)}, {"args", read_list, AT(url_args)}};
+
+    return jsonwalk_members(w, v, keys, ARRAY_LEN(keys), agent, err);
+}
+
+static int read_path(struct jsonwalk *w, json_t *v, void *slot, struct err *err) {
+    int r = read_text(w, v, slot, err);
+
+    return r < 0 ? r : check_path(w, json_string_value(v), err);
+}
+
+static int read_answer(struct jsonwalk *w, json_t *v, void *agent, struct err *err) {
+    static const struct jsonwalk_key keys[] = {{"env", read_text, AT(answer_env)},
+                                               {"file", read_path, AT(answer_file)},
+                                               {"yes", read_text, AT(answer_yes)},
+                                               {"no", read_text, AT(answer_no)}};
+    const struct agent *a = agent;
+    int r = jsonwalk_members(w, v, keys, ARRAY_LEN(keys), agent, err);
+
+    if (r == 0 && (!a->answer_env || !a->answer_file || !a->answer_yes || !a->answer_no))
+        return jsonwalk_fail(w, err, "needs \"env\", \"file\", \"yes\" and \"no\"");
+    return r;
+}
+
 static int read_doc(const struct jsonfile *d, const char *name, struct agent *ret, struct err *err) {
     static const struct jsonwalk_key keys[] = {
         {"name", read_name, 0},
@@ -143,9 +193,13 @@ static int read_doc(const struct jsonfile *d, const char *name, struct agent *re
         {"env", read_env, AT(env)},
         {"home", read_paths, AT(home)},
         {"files", read_files, AT(files)},
+        {"instructions", read_instructions, AT(files)},
         {"hosts", read_list, AT(hosts)},
         {"deny", read_list, AT(deny)},
         {"secret", read_secret, 0},
+        {"url", read_url, 0},
+        {"key_answer", read_answer, 0},
+        {"config", read_config, 0},
     };
     CLEANUP(agent_done) struct agent a = {.name = strdup(name)};
     struct jsonwalk w = {.file = d};
@@ -158,15 +212,8 @@ static int read_doc(const struct jsonfile *d, const char *name, struct agent *re
     return r;
 }
 
-static const struct builtin_file *find_builtin(const char *name) {
-    for (size_t i = 0; i < n_builtin_agents; i++)
-        if (str_eq(builtin_agents[i].name, name))
-            return &builtin_agents[i];
-    return NULL;
-}
-
 int agent_read(const char *name, char *const *environ_, const char *home, struct agent *ret, struct err *err) {
-    const struct builtin_file *b = find_builtin(name);
+    const struct builtin_file *b = builtin_find(builtin_agents, n_builtin_agents, name);
     CLEANUP(freep) char *leaf = str_dupf("agents/%s.json", name), *path = NULL;
     CLEANUP(jsonfile_done) struct jsonfile d = {0};
     int r = leaf ? 0 : err_oom(err);

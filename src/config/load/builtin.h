@@ -12,3 +12,4 @@ struct builtin_file {
 
 extern const struct builtin_file builtin_profiles[], builtin_agents[];
 extern const size_t n_builtin_profiles, n_builtin_agents;
+const struct builtin_file *builtin_find(const struct builtin_file *files, size_t n, const char *name); /* or NULL */

@@ -8,21 +8,24 @@
 #include "base/str.h"
 #include "config/load/paths.h"
 
+static void mark(struct layer *l, enum setting id, const char *origin) {
+    layer_mark(l, id);
+    l->origin_of[id] = origin;
+}
+
 /* Reads text into one setting; shown is "--memory" or "BAWN_PROFILE", origin what --origin says. */
 static int set_text(struct layer *l, enum setting id, const char *text, const char *shown, const char *origin, struct err *err) {
     int r = fields[id].type->from_text(&fields[id], text, &l->values, err);
 
     if (r < 0)
         return err_ctx(err, r, "%s", shown);
-    layer_mark(l, id);
-    l->origin_of[id] = origin;
+    mark(l, id, origin);
     return 0;
 }
 
 static void set_mode(struct layer *l, enum sandbox_mode mode, const char *origin) {
     l->values.mode = mode;
-    l->origin_of[SETTING_ENABLED] = origin;
-    layer_mark(l, SETTING_ENABLED);
+    mark(l, SETTING_ENABLED, origin);
 }
 
 /* Naming an engine or a profile for this run asks for a sandbox, whatever a file says; engine "none" asks for none. */
@@ -84,81 +87,59 @@ static const struct {
     FLAG(swap, SWAP, "--swap"),
     FLAG(pids, PIDS, "--pids"),
     FLAG(disk, DISK, "--disk"),
+    FLAG(tmp, TMP, "--tmp-size"),
     FLAG(timeout, TIMEOUT, "--timeout"),
     FLAG(network, NETWORK, "--network"),
     FLAG(ssh_agent, SSH_AGENT, "--ssh-agent"),
     FLAG(ask, ASK, "--ask"),
     FLAG(ask_timeout, ASK_TIMEOUT, "--ask-timeout"),
     FLAG(idle_timeout, IDLE_TIMEOUT, "--idle"),
+    FLAG(system_view, SYSTEM, "--system"),
 };
 
-static int network_flags(const struct settings_flags *flags, struct layer *l, struct err *err) {
-    const struct {
-        const struct strv *given;
-        struct strv *to;
-        enum setting id;
-        const char *origin;
-    } lists[] = {
-        {&flags->allow, &l->values.net.allow, SETTING_NETWORK_ALLOW, "flag --allow"},
-        {&flags->deny, &l->values.net.deny, SETTING_NETWORK_DENY, "flag --deny"},
-        {&flags->publish, NULL, SETTING_PUBLISH, "flag --publish"},
-    };
-    int r;
-
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
-        for (size_t k = 0; k < lists[i].given->len; k++) {
-            const char *text = lists[i].given->v[k];
-
-            r = lists[i].to ? network_host_add_text(lists[i].to, text, err) : publish_add_text(&l->values, text, err);
-            if (r < 0)
-                return err_ctx(err, r, "%s", lists[i].origin + strlen("flag "));
-            layer_mark(l, lists[i].id);
-            l->origin_of[lists[i].id] = lists[i].origin;
-        }
-    return 0;
+static int add_allow(struct settings *s, const char *text, struct err *err) {
+    return network_host_add_text(&s->net.allow, text, err);
 }
 
-static int choice_flags(const struct settings_flags *flags, struct layer *l, struct err *err) {
-    static int (*const add[])(struct settings * s, const char *text, struct err *err) = {secrets_add_text, ssh_keys_add_text};
-    static const char *const origins[] = {"flag --secret", "flag --ssh-key"};
-    const enum setting ids[] = {SETTING_SECRETS, SETTING_SSH_KEYS};
-    const struct strv *const given[] = {&flags->secrets, &flags->ssh_keys};
+static int add_deny(struct settings *s, const char *text, struct err *err) {
+    return network_host_add_text(&s->net.deny, text, err);
+}
 
-    for (size_t i = 0; i < ARRAY_LEN(given); i++)
-        for (size_t k = 0; k < given[i]->len; k++) {
-            int r = add[i](&l->values, given[i]->v[k], err);
+#define LIST_FLAG(member, id, name, add) \
+    { offsetof(struct settings_flags, member), SETTING_##id, name, "flag " name, add }
+
+static const struct {
+    size_t offset;
+    enum setting id;
+    const char *name, *origin;
+    int (*add)(struct settings *s, const char *text, struct err *err); /* NULL: mounts, which may be below the home */
+} list_flags[] = {
+    LIST_FLAG(mounts, MOUNTS, "--mount", NULL),
+    LIST_FLAG(env, ENV, "--env", env_add_text),
+    LIST_FLAG(allow, NETWORK_ALLOW, "--allow", add_allow),
+    LIST_FLAG(deny, NETWORK_DENY, "--deny", add_deny),
+    LIST_FLAG(publish, PUBLISH, "--publish", publish_add_text),
+    LIST_FLAG(secrets, SECRETS, "--secret", secrets_add_text),
+    LIST_FLAG(ssh_keys, SSH_KEYS, "--ssh-key", ssh_keys_add_text),
+};
+
+static int read_lists(const struct settings_flags *flags, const char *home, struct layer *l, struct err *err) {
+    for (size_t i = 0; i < ARRAY_LEN(list_flags); i++) {
+        const struct strv *given = (const struct strv *)((const char *)flags + list_flags[i].offset);
+
+        for (size_t k = 0; k < given->len; k++) {
+            int r = list_flags[i].add ? list_flags[i].add(&l->values, given->v[k], err)
+                                      : mounts_add_text(&l->values, given->v[k], home, err);
 
             if (r < 0)
-                return err_ctx(err, r, "%s", origins[i] + strlen("flag "));
-            layer_mark(l, ids[i]);
-            l->origin_of[ids[i]] = origins[i];
+                return err_ctx(err, r, "%s", list_flags[i].name);
+            mark(l, list_flags[i].id, list_flags[i].origin);
         }
-    if (!flags->no_secrets)
-        return 0;
-    if (flags->secrets.len)
+    }
+    if (flags->no_secrets && flags->secrets.len)
         return err_usage(err, "--secret and --no-secrets exclude each other");
-    layer_mark(l, SETTING_SECRETS);
-    l->origin_of[SETTING_SECRETS] = "flag --no-secrets";
-    return 0;
-}
-
-static int list_flags(const struct settings_flags *flags, const char *home, struct layer *l, struct err *err) {
-    int r;
-
-    for (size_t i = 0; i < flags->mounts.len; i++) {
-        r = mounts_add_text(&l->values, flags->mounts.v[i], home, err);
-        if (r < 0)
-            return err_ctx(err, r, "--mount");
-        layer_mark(l, SETTING_MOUNTS);
-        l->origin_of[SETTING_MOUNTS] = "flag --mount";
-    }
-    for (size_t i = 0; i < flags->env.len; i++) {
-        r = env_add_text(&l->values, flags->env.v[i], err);
-        if (r < 0)
-            return err_ctx(err, r, "--env");
-        layer_mark(l, SETTING_ENV);
-        l->origin_of[SETTING_ENV] = "flag --env";
-    }
+    if (flags->no_secrets)
+        mark(l, SETTING_SECRETS, "flag --no-secrets");
     return 0;
 }
 
@@ -170,8 +151,7 @@ static int workspace_flag(const char *mode, struct layer *l, struct err *err) {
     if (r < 0)
         return r;
     l->values.workspace.writable = l->values.workspace.mode != WORKSPACE_RO;
-    l->origin_of[SETTING_WORKSPACE_WRITABLE] = origin;
-    layer_mark(l, SETTING_WORKSPACE_WRITABLE);
+    mark(l, SETTING_WORKSPACE_WRITABLE, origin);
     return 0;
 }
 
@@ -186,9 +166,7 @@ int given_flags(const struct settings_flags *flags, const char *home, struct lay
         if (r < 0)
             return r;
     }
-    r = list_flags(flags, home, l, err);
-    r = r < 0 ? r : network_flags(flags, l, err);
-    r = r < 0 ? r : choice_flags(flags, l, err);
+    r = read_lists(flags, home, l, err);
     if (r == 0 && flags->workspace_mode)
         r = workspace_flag(flags->workspace_mode, l, err);
     if (r < 0)

@@ -19,24 +19,14 @@ void layer_done(struct layer *l) {
 }
 
 int settings_set_origin(struct settings *s, enum setting id, const char *origin) {
-    char *copy = strdup(origin);
-
-    if (!copy)
-        return -ENOMEM;
-    free(s->origin[id]);
-    s->origin[id] = copy;
-    return 0;
+    return str_set(&s->origin[id], origin);
 }
 
 /* Something that adds up has every contributor as its origin. */
 static int add_origin(struct settings *s, enum setting id, const char *origin) {
-    char *both = NULL;
+    CLEANUP(freep) char *both = str_dupf("%s, %s", s->origin[id], origin);
 
-    if (asprintf(&both, "%s, %s", s->origin[id], origin) < 0)
-        return -ENOMEM;
-    free(s->origin[id]);
-    s->origin[id] = both;
-    return 0;
+    return both ? str_set(&s->origin[id], both) : -ENOMEM;
 }
 
 /* Of what adds up: has a weaker level said something? */
@@ -47,23 +37,14 @@ static bool has_entries(const struct settings *s, enum setting id) {
     return json.len > strlen("[]");
 }
 
-/* Hosts that the user names for this sandbox are more than the same hosts in a file (policy/rules/verdict.h, Layers). */
-static int keep_said(const struct layer *l, struct settings *s) {
-    const struct strv *words = &l->values.net.allow;
-
-    for (size_t i = 0; l->said && i < words->len; i++)
-        if (strv_add(&s->net.said, words->v[i]) < 0)
-            return -ENOMEM;
-    return 0;
-}
-
 static int set_one(const struct layer *l, const struct field *f, struct settings *s) {
     const char *origin = l->origin_of[f->id] ? l->origin_of[f->id] : l->origin;
     bool joins = f->type->adds_up && has_entries(s, f->id);
     int r = f->type->merge(f, s, &l->values);
 
-    if (r == 0 && f->id == SETTING_NETWORK_ALLOW)
-        r = keep_said(l, s);
+    /* Hosts that the user names for this sandbox are more than the same hosts in a file (policy/rules/verdict.h, Layers). */
+    if (r == 0 && f->id == SETTING_NETWORK_ALLOW && l->said)
+        r = strv_add_all(&s->net.said, &l->values.net.allow);
     if (r < 0)
         return r;
     return joins ? add_origin(s, f->id, origin) : settings_set_origin(s, f->id, origin);
@@ -79,7 +60,7 @@ static void add_shown(const struct settings *s, enum setting id, struct buf *b) 
     quoted = buf_str(&json)[0] == '"';
     buf_addf(b, "%s%.*s%s", quoted ? "'" : "", VALUE_SHOWN_MAX, buf_str(&text), quoted ? "'" : "");
     if (text.len > VALUE_SHOWN_MAX)
-        buf_addf(b, "... (%zu bytes more)", text.len - VALUE_SHOWN_MAX);
+        buf_addf(b, "... (%zu %s more)", text.len - VALUE_SHOWN_MAX, str_plural(text.len - VALUE_SHOWN_MAX, "byte", "bytes"));
 }
 
 static int note_refusal(const struct layer *l, const struct field *f, struct settings *s) {

@@ -10,7 +10,7 @@
 
 struct layer {
     struct settings values;               /* only what `set` has means something */
-    uint32_t set;                         /* a bit for each enum setting */
+    uint64_t set;                         /* a bit for each enum setting */
     char *origin;                         /* "user (/home/u/.config/bawn/config.json)" */
     const char *origin_of[SETTING_COUNT]; /* where one setting has a more exact origin, "flag --memory"; static strings */
     char *file;                           /* for notes */
@@ -22,7 +22,7 @@ struct layer {
     bool enable_only; /* "enabled": true: asks for a sandbox, not against mode require */
 };
 
-static_assert(SETTING_COUNT <= 32, "struct layer has a bit for each");
+static_assert(SETTING_COUNT <= 64, "struct layer has a bit for each");
 
 void layer_done(struct layer *l);
 
@@ -30,7 +30,7 @@ static inline bool layer_has(const struct layer *l, enum setting id) {
     return l->set >> id & 1;
 }
 static inline void layer_mark(struct layer *l, enum setting id) {
-    l->set |= UINT32_C(1) << id;
+    l->set |= UINT64_C(1) << id;
 }
 
 /* Reads the object the reader stands on. `where` is IN_SANDBOX, IN_PROFILE or IN_FLOOR; with positions, at[] is filled in. */

@@ -4,14 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "os/dir.h"
 #include "os/fd.h"
+#include "os/file.h"
 #include "os/passwd.h"
 
 enum { LINK_MAX_LEN = 4096 };
@@ -68,17 +68,13 @@ int paths_workspace(const char *dir, char **ret, struct err *err) {
 static int xdg(char *const *environ_, const char *variable, const char *home, const char *fallback, const char *leaf, char **ret,
                struct err *err) {
     const char *base = paths_getenv(environ_, variable);
-    char *path = NULL;
-    int n = 0;
+    bool named = base && base[0] == '/'; /* the XDG specification: a relative path is to be ignored */
 
-    if (base && base[0] == '/') /* the XDG specification: a relative path is to be ignored */
-        n = asprintf(&path, "%s/bawn/%s", base, leaf);
-    else if (home)
-        n = asprintf(&path, "%s/%s/bawn/%s", home, fallback, leaf);
-    if (n < 0)
-        return err_oom(err);
-    *ret = path;
-    return 0;
+    *ret = NULL;
+    if (!named && !home)
+        return 0;
+    *ret = named ? str_dupf("%s/bawn/%s", base, leaf) : str_dupf("%s/%s/bawn/%s", home, fallback, leaf);
+    return *ret ? 0 : err_oom(err);
 }
 
 int paths_config(char *const *environ_, const char *home, const char *leaf, char **ret, struct err *err) {
@@ -110,22 +106,9 @@ int paths_runtime(char *const *environ_, char **ret, struct err *err) {
 }
 
 int paths_make_dirs(const char *path, struct err *err) {
-    CLEANUP(freep) char *copy = strdup(path);
+    int r = dir_make(AT_FDCWD, path, 0700, 0700);
 
-    if (!copy)
-        return err_oom(err);
-    for (char *p = copy + 1;; p++) {
-        char c = *p;
-
-        if (c != '/' && c != 0)
-            continue;
-        *p = 0;
-        if (mkdir(copy, 0700) < 0 && errno != EEXIST && (errno != EROFS || access(copy, F_OK) < 0))
-            return err_sys(err, -errno, "create the folder '%s'", copy);
-        if (c == 0)
-            return 0;
-        *p = c;
-    }
+    return r < 0 ? err_sys(err, r, "create the folder '%s'", path) : 0;
 }
 
 static int check_own(int fd, const char *path, const char *risk, struct err *err) {
@@ -153,37 +136,10 @@ int paths_open_own(const char *path, bool make, const char *risk, struct err *er
     return r < 0 ? r : TAKE_FD(fd);
 }
 
-static int write_temporary(int dir, const char *name, unsigned mode, const void *data, size_t len) {
-    CLEANUP(closep) int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    int r;
-
-    if (fd < 0)
-        return -errno;
-    r = fd_write_all(fd, data, len);
-    if (r == 0 && fsync(fd) < 0)
-        r = -errno;
-    if (r < 0)
-        unlinkat(dir, name, 0);
-    return r;
-}
-
 int paths_publish_at(int fd, const char *dir, const char *name, unsigned mode, const void *data, size_t len, enum publish how,
                      struct err *err) {
-    char temporary[300];
-    uint64_t nonce;
-    int r;
+    int r = file_replace_at(fd, name, mode, FILE_SYNC | (how == PUBLISH_NEW ? FILE_NEW : 0), data, len);
 
-    if (getrandom(&nonce, sizeof nonce, 0) != sizeof nonce)
-        return err_sys(err, -errno, "getrandom");
-    snprintf(temporary, sizeof temporary, ".%.200s.%016llx", name, (unsigned long long)nonce);
-    r = write_temporary(fd, temporary, mode, data, len);
-    if (r < 0)
-        return err_sys(err, r, "write '%s/%s'", dir, name);
-    /* link() never replaces, which rename() always does */
-    r = how == PUBLISH_NEW ? linkat(fd, temporary, fd, name, 0) : renameat(fd, temporary, fd, name);
-    r = r < 0 ? -errno : 0;
-    if (r < 0 || how == PUBLISH_NEW)
-        unlinkat(fd, temporary, 0);
     return r < 0 ? err_sys(err, r, "write '%s/%s'", dir, name) : 0;
 }
 
@@ -196,24 +152,14 @@ int paths_publish(const char *dir, const char *name, const void *data, size_t le
 }
 
 int paths_read_fd(int fd, const char *path, size_t max, struct buf *b, struct err *err) {
-    char chunk[16 * 1024];
-    struct stat st;
-    size_t total = 0;
-    ssize_t n;
+    size_t before = b->len;
+    int r = file_read_fd(fd, 0, b);
 
-    if (fstat(fd, &st) < 0)
-        return err_sys(err, -errno, "stat '%s'", path);
-    if (!S_ISREG(st.st_mode))
+    if (r == -EINVAL)
         return err_usage(err, "%s:1:1: not a regular file", path);
-    while ((n = fd_read_some(fd, chunk, sizeof chunk)) > 0) {
-        total += (size_t)n;
-        if (total > max)
-            return err_usage(err, "%s:1:1: the file has more than %zu bytes", path, max);
-        buf_add(b, chunk, (size_t)n);
-    }
-    if (n < 0)
-        return err_sys(err, (int)n, "read '%s'", path);
-    return buf_ok(b) ? 0 : err_oom(err);
+    if (r == -EFBIG || (r == 0 && b->len - before > max))
+        return err_usage(err, "%s:1:1: the file has more than %zu bytes", path, max);
+    return r < 0 ? err_sys(err, r, "read '%s'", path) : 0;
 }
 
 int paths_read_own(const char *path, size_t max, struct buf *b, struct err *err) {

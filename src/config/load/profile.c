@@ -23,10 +23,10 @@ void profile_place_done(struct profile_place *p) {
     *p = (struct profile_place){0};
 }
 
-const struct builtin_file *profile_builtin(const char *name) {
-    for (size_t i = 0; i < n_builtin_profiles; i++)
-        if (str_eq(builtin_profiles[i].name, name))
-            return &builtin_profiles[i];
+const struct builtin_file *builtin_find(const struct builtin_file *files, size_t n, const char *name) {
+    for (size_t i = 0; i < n; i++)
+        if (str_eq(files[i].name, name))
+            return &files[i];
     return NULL;
 }
 
@@ -97,18 +97,10 @@ static int not_found(const struct profile_place *p, const char *name, struct err
 
 static int find_by_path(const struct profile_place *p, const char *path, struct jsonfile *ret, char **ret_source,
                         struct err *err) {
-    CLEANUP(freep) char *full = NULL;
-    int r;
+    bool at_home = str_starts(path, "~/") && p->home;
+    CLEANUP(freep) char *full = at_home ? str_dupf("%s%s", p->home, path + 1) : strdup(path);
+    int r = full ? doc_read(full, ret, err) : err_oom(err);
 
-    if (str_starts(path, "~/") && p->home) {
-        if (asprintf(&full, "%s%s", p->home, path + 1) < 0)
-            return err_oom(err);
-    } else {
-        full = strdup(path);
-    }
-    if (!full)
-        return err_oom(err);
-    r = doc_read(full, ret, err);
     if (r == 0)
         return err_usage(err, "there is no profile '%s'", full);
     if (r > 0)
@@ -129,7 +121,7 @@ static int find_builtin(const struct profile_place *p, const struct builtin_file
 }
 
 int profile_find(const struct profile_place *p, const char *name, struct jsonfile *ret, char **ret_source, struct err *err) {
-    const struct builtin_file *b = profile_builtin(name);
+    const struct builtin_file *b = builtin_find(builtin_profiles, n_builtin_profiles, name);
     CLEANUP(freep) char *file = NULL;
     int r = 0;
 
@@ -138,9 +130,8 @@ int profile_find(const struct profile_place *p, const char *name, struct jsonfil
     if (!profile_name_is_good(name))
         return err_usage(err, "'%.80s' is not the name of a profile", name);
     if (p->folder) {
-        if (asprintf(&file, "%s/%s.json", p->folder, name) < 0)
-            return err_oom(err);
-        r = doc_read(file, ret, err);
+        file = str_dupf("%s/%s.json", p->folder, name);
+        r = file ? doc_read(file, ret, err) : err_oom(err);
     }
     if (r < 0)
         return r;
@@ -152,13 +143,11 @@ int profile_find(const struct profile_place *p, const char *name, struct jsonfil
 
 int profile_read(const struct profile_place *p, const char *name, struct layer *l, struct err *err) {
     CLEANUP(jsonfile_done) struct jsonfile d = {0};
-    CLEANUP(freep) char *source = NULL;
-    CLEANUP(freep) char *origin = NULL;
+    CLEANUP(freep) char *source = NULL, *origin = NULL;
     int r = profile_find(p, name, &d, &source, err);
 
     if (r < 0)
         return r;
-    if (asprintf(&origin, "profile %s (%s)", name, source) < 0)
-        return err_oom(err);
-    return file_read_profile(&d, p->home, origin, l, err);
+    origin = str_dupf("profile %s (%s)", name, source);
+    return origin ? file_read_profile(&d, p->home, origin, l, err) : err_oom(err);
 }

@@ -27,4 +27,3 @@ int profile_read(const struct profile_place *p, const char *name, struct layer *
 int profile_install(const struct profile_place *p, struct err *err);
 /* The names of all profiles, sorted, built-in ones included. */
 int profile_names(const struct profile_place *p, struct strv *ret, struct err *err);
-const struct builtin_file *profile_builtin(const char *name); /* or NULL */

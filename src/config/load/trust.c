@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "config/load/paths.h"
 #include "os/fd.h"
+#include "os/file.h"
 
 enum { TRUST_MAX = 4 * 1024 * 1024, HASH_LEN = SHA256_HEX_SIZE - 1 };
 
@@ -33,9 +34,8 @@ static void add_escaped(const char *path, struct buf *b) {
 
 static int read_all(const char *file, struct buf *b, struct err *err) {
     CLEANUP(closep) int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    char chunk[4096];
     struct stat st;
-    ssize_t n;
+    int r;
 
     if (fd < 0)
         return errno == ENOENT || errno == ENOTDIR ? 0 : err_sys(err, -errno, "open '%s'", file);
@@ -43,11 +43,8 @@ static int read_all(const char *file, struct buf *b, struct err *err) {
         return err_sys(err, -errno, "stat '%s'", file);
     if (!S_ISREG(st.st_mode) || st.st_mode & (S_IWGRP | S_IWOTH))
         return err_set(err, -EPERM, "'%s' must be a regular file that only its owner can write", file);
-    while ((n = fd_read_some(fd, chunk, sizeof chunk)) > 0)
-        buf_add(b, chunk, (size_t)n);
-    if (n < 0)
-        return err_sys(err, (int)n, "read '%s'", file);
-    return buf_ok(b) ? 0 : err_set(err, -EFBIG, "'%s' is larger than %d bytes", file, TRUST_MAX);
+    r = file_read_fd(fd, 0, b);
+    return r < 0 ? file_err(err, r, file, TRUST_MAX) : 0;
 }
 
 struct trust_record {

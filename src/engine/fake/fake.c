@@ -16,15 +16,13 @@
 #include "os/sock.h"
 #include "proto/initmsg.h"
 
-enum { EVERYTHING = (1 << GUARANTEE_COUNT) - 1 };
-
 static size_t probe(struct engine_state *ret, const char **ret_names, size_t max) {
     const char *keeps = getenv("BAWN_FAKE_KEEPS");
-    uint64_t set = EVERYTHING;
+    uint64_t set = ENFORCES_EVERYTHING;
 
     if (max == 0)
         return 0;
-    if (keeps && parse_u64(keeps, 0, EVERYTHING, &set, NULL) < 0)
+    if (keeps && parse_u64(keeps, 0, ENFORCES_EVERYTHING, &set, NULL) < 0)
         set = 0;
     *ret = (struct engine_state){.available = true, .keeps = (unsigned)set};
     ret_names[0] = "fake";
@@ -76,8 +74,9 @@ static void fake_stop(struct sandbox *sb) {
 const struct engine_ops engine_fake = {
     .name = "fake",
     .summary = "for tests: runs nothing",
-    .can_keep = EVERYTHING,
+    .can_keep = ENFORCES_EVERYTHING,
     .for_tests = true,
+    .modes = (1 << WORKSPACE_MODES) - 1,
     .probe = probe,
     .start = fake_start,
     .stop = fake_stop,

@@ -4,10 +4,8 @@
  * itself, adopts the command's orphans and ends them all; the command runs inside the domain and the bare filter.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,18 +13,6 @@
 #include "engine/native/native.h"
 #include "jail/fence/caps.h"
 #include "os/process.h"
-
-static int make_home(const struct plan *p, struct err *err) {
-    const char *const made[] = {p->tmp, p->home_persistent ? NULL : p->home};
-    const struct plan_ids *ids = &p->ids;
-
-    for (size_t i = 0; i < ARRAY_LEN(made); i++)
-        if (made[i] && (mkdir(made[i], 0700) < 0 || (ids->by_root && chown(made[i], ids->host_uid, ids->host_gid) < 0)))
-            return err_sys(err, -errno, "private folder '%s'", made[i]);
-    if (ids->by_root && chown(p->private_dir, ids->host_uid, ids->host_gid) < 0)
-        return err_sys(err, -errno, "private folder '%s'", p->private_dir);
-    return 0;
-}
 
 /* Root becomes the owner of the workspace. The raw calls: see apply_ids.c. */
 static int become_owner(struct launch *l) {
@@ -76,10 +62,15 @@ int native_start_bare(struct launch *l, struct sandbox *sb, struct err *err) {
         return err_set(err, -EPERM,
                        "root cannot keep a sandbox for the owner of the workspace without user namespaces; run Bawn as that user "
                        "(see 'bawn doctor --fix')");
-    r = make_home(plan, err);
+    if (plan->tmp_size && plan->ids.by_root && plan->ids.host_uid)
+        return err_set(
+            err, -EPERM,
+            "root cannot have home and /tmp on disk (--tmp-size) for the owner of the workspace without user namespaces; run "
+            "Bawn as that user (see 'bawn doctor --fix')");
+    r = private_dir_fill(plan, err);
     if (r < 0)
         return r;
-    snprintf(sb->private_dir, sizeof sb->private_dir, "%s", plan->private_dir);
+    sb->bare = true;
     pid = process_clone(child_main, l, CLONE_VM | CLONE_VFORK, NULL);
     if (pid < 0)
         return err_sys(err, pid, "start bawn-init");

@@ -27,6 +27,7 @@
 #include "jail/fence/seccomp.h"
 #include "jail/network/network.h"
 #include "os/fd.h"
+#include "os/file.h"
 #include "os/mountapi.h"
 #include "os/process.h"
 
@@ -54,9 +55,7 @@ struct probe_attempt {
     struct plan plan;
     struct step steps[ARRAY_LEN(steps)];
     int trees[ARRAY_LEN(steps)];
-    int code, ids, idmap, overlay, seccomp, notify, network, network_rules;
-    unsigned network_has;
-    bool cloned;
+    struct native_facts f;
 };
 
 static int overlay_try(void) {
@@ -75,11 +74,11 @@ static int network_try(struct launch *l) {
     struct probe_attempt *a = (struct probe_attempt *)l;
     struct listeners n = LISTENERS_INIT;
 
-    a->network = network_make(NETWORK_EVERYTHING, &n, NULL);
-    a->network_has = n.has;
-    a->network_rules = n.rules;
+    a->f.network = network_make(NETWORK_EVERYTHING, &n, NULL);
+    a->f.network_has = n.has;
+    a->f.network_rules = n.rules;
     network_done(&n);
-    return a->network < 0 ? apply_network(l) : 0;
+    return a->f.network < 0 ? apply_network(l) : 0;
 }
 
 static int (*const launch_steps[])(struct launch *) = {apply_ids, network_try, apply_root, apply_enter};
@@ -89,12 +88,12 @@ static int inside(void *arg) {
     struct probe_attempt *a = arg;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    a->cloned = true;
-    a->code = 0;
-    for (size_t i = 0; a->code >= 0 && i < ARRAY_LEN(launch_steps); i++)
-        a->code = launch_steps[i](&a->launch);
-    if (a->code >= 0)
-        a->overlay = overlay_try();
+    a->f.launch_cloned = true;
+    a->f.launch = 0;
+    for (size_t i = 0; a->f.launch >= 0 && i < ARRAY_LEN(launch_steps); i++)
+        a->f.launch = launch_steps[i](&a->launch);
+    if (a->f.launch >= 0)
+        a->f.overlay = overlay_try();
     return 0;
 }
 
@@ -104,7 +103,7 @@ static void launch_try(struct probe_attempt *a) {
     pid_t pid = process_clone(inside, a, flags, NULL);
 
     if (pid < 0) {
-        a->code = err_sys(&a->launch.err, pid, "create namespaces");
+        a->f.launch = err_sys(&a->launch.err, pid, "create namespaces");
         a->launch.no_userns =
             pid == -EPERM || pid == -ENOSPC || pid == -EINVAL || pid == -ENOSYS || pid == -EUSERS || pid == -EACCES;
         return;
@@ -140,34 +139,27 @@ static int notify_try(void) {
     struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     const struct sock_fprog prog = {.len = ARRAY_LEN(allow), .filter = allow};
     const unsigned long flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
-    CLEANUP(closep) int fd = -1;
+    CLEANUP(closep) int fd = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
 
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-        return -errno;
-    fd = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
     return fd < 0 ? -errno : 0;
-}
-
-static int seccomp_try(void) {
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-        return -errno;
-    return seccomp_install(SECCOMP_BARE, NULL);
 }
 
 static void try_everything(struct probe_attempt *a) {
     const struct plan_ids *ids = &a->plan.ids;
+    int r;
 
-    a->ids = ids->by_root ? take_ids(ids) : 0;
-    if (a->ids < 0) {
-        a->code = err_sys(&a->launch.err, a->ids, "take the sandbox's ids");
+    a->f.ids = ids->by_root ? take_ids(ids) : 0;
+    if (a->f.ids < 0) {
+        a->f.launch = err_sys(&a->launch.err, a->f.ids, "take the sandbox's ids");
         a->launch.no_userns = true;
     } else {
         launch_try(a);
         if (ids->by_root)
-            a->idmap = idmap_try(ids);
+            a->f.idmap = idmap_try(ids);
     }
-    a->notify = notify_try();
-    a->seccomp = seccomp_try(); /* last: it forbids what was tried before */
+    r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+    a->f.notify = r < 0 ? r : notify_try();
+    a->f.seccomp = r < 0 ? r : seccomp_install(SECCOMP_BARE, NULL); /* last: it forbids what was tried before */
 }
 
 static void attempt_init(struct probe_attempt *a) {
@@ -188,8 +180,8 @@ static void attempt_init(struct probe_attempt *a) {
                                  .inside_gid = PROBE_ID_INSIDE}
              : (struct plan_ids){.host_uid = getuid(), .host_gid = getgid(), .inside_uid = getuid(), .inside_gid = getgid()};
     a->launch = (struct launch){.plan = &a->plan, .trees = a->trees, .root_fd = -1};
-    a->code = a->seccomp = a->notify = -EIO; /* what stays if the process is killed */
-    a->idmap = a->overlay = a->network = NOT_TRIED;
+    a->f.launch = a->f.seccomp = a->f.notify = -EIO; /* what stays if the process is killed */
+    a->f.idmap = a->f.overlay = a->f.network = NOT_TRIED;
 }
 
 /* In a process of its own: root gives its ids away for good, and the filter cannot be taken off again. */
@@ -202,7 +194,7 @@ static void attempt_run(struct probe_attempt *a) {
         _exit(0);
     }
     if (pid < 0)
-        a->code = err_sys(&a->launch.err, -errno, "fork");
+        a->f.launch = err_sys(&a->launch.err, -errno, "fork");
     else
         process_wait(pid);
 }
@@ -213,22 +205,14 @@ static void look_at_launch(struct native_facts *ret) {
     ret->launch = ret->seccomp = ret->notify = ret->network = -ENOMEM;
     if (a == MAP_FAILED)
         return;
+    a->f = *ret;
     attempt_init(a);
     attempt_run(a);
-    ret->ids = a->ids;
-    ret->launch = a->code;
+    *ret = a->f;
     ret->launch_userns = a->launch.no_userns;
-    ret->launch_cloned = a->cloned;
-    ret->seccomp = a->seccomp;
-    ret->notify = a->notify;
-    ret->idmap = a->idmap;
-    ret->overlay = a->overlay;
-    ret->network = a->network;
-    ret->network_has = a->network_has;
-    ret->network_rules = a->network_rules;
     ret->launch_err = a->launch.err;
-    if (a->code < 0 && !a->launch.err.code)
-        err_set(&ret->launch_err, a->code, "the process that tried it was killed");
+    if (ret->launch < 0 && !ret->launch_err.code)
+        err_set(&ret->launch_err, ret->launch, "the process that tried it was killed");
     munmap(a, sizeof *a);
 }
 
@@ -248,13 +232,9 @@ static int memfd_try(void) {
 }
 
 static int64_t read_switch(const char *path) {
-    char text[32];
     uint64_t n;
 
-    if (fd_read_file_at(AT_FDCWD, path, text, sizeof text) <= 0)
-        return SWITCH_ABSENT;
-    text[strcspn(text, "\n")] = 0;
-    return parse_u64(text, 0, INT64_MAX, &n, NULL) < 0 ? SWITCH_ABSENT : (int64_t)n;
+    return file_number(AT_FDCWD, path, NULL, &n) < 0 || n > INT64_MAX ? SWITCH_ABSENT : (int64_t)n;
 }
 
 static bool was_filtered(void) {
@@ -312,17 +292,13 @@ static enum container look_around(void) {
     return container_guess(word, cgroup);
 }
 
-static bool root_owns_workspace(void) {
-    struct stat st;
-
-    return host_is_root() && stat(".", &st) == 0 && st.st_uid == 0;
-}
-
 void native_look(struct native_facts *ret) {
+    struct stat here;
+
     *ret = (struct native_facts){
         .root = getuid() == 0,
         .stuck = host_is_root() && !caps_can_change_ids(),
-        .root_owns = root_owns_workspace(),
+        .root_owns = host_is_root() && stat(".", &here) == 0 && here.st_uid == 0,
         .init = look_for("bawn-init"),
         .scope = look_for("bawn-scope"),
         .memfd = memfd_try(),

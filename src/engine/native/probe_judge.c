@@ -95,19 +95,20 @@ static void PRINTF_LIKE(3, 4) refuse(struct engine_state *s, const char *remedy,
 
 /* What both rungs stand on. */
 static bool lacks_base(const struct native_facts *f, struct engine_state *s) {
-    if (f->init < 0) {
-        refuse(s, "install Bawn again: bawn-init belongs beside bawn or in ../libexec/bawn", "bawn-init: %s", strerror(-f->init));
-        return true;
-    }
-    if (f->memfd < 0) {
-        refuse(s, "boot Linux 5.12 or newer", "no memory for the message to bawn-init (memfd_create): %s", strerror(-f->memfd));
-        return true;
-    }
-    if (f->seccomp < 0) {
-        refuse(s, "boot a kernel with CONFIG_SECCOMP_FILTER=y", "no system call filter can be installed: %s",
-               strerror(-f->seccomp));
-        return true;
-    }
+    const struct {
+        int r;
+        const char *what, *remedy;
+    } base[] = {
+        {f->init, "bawn-init", "install Bawn again: bawn-init belongs beside bawn or in ../libexec/bawn"},
+        {f->memfd, "no memory for the message to bawn-init (memfd_create)", "boot Linux 5.12 or newer"},
+        {f->seccomp, "no system call filter can be installed", "boot a kernel with CONFIG_SECCOMP_FILTER=y"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(base); i++)
+        if (base[i].r < 0) {
+            refuse(s, base[i].remedy, "%s: %s", base[i].what, strerror(-base[i].r));
+            return true;
+        }
     return false;
 }
 
@@ -120,16 +121,21 @@ static unsigned enforced_limits(const struct native_facts *f) {
     return (can->cpu ? ENFORCES_CPU : 0) | (can->memory ? ENFORCES_MEMORY : 0) | (can->pids ? ENFORCES_PIDS : 0);
 }
 
-static void note_limits(const struct native_facts *f, struct engine_state *s) {
-    size_t at = strlen(s->why);
+/* The rung is available: what both enforce, and `more`. why: what is not whole; "": nothing. */
+static void grant(struct engine_state *s, const struct native_facts *f, unsigned more, const char *why) {
+    const unsigned limits = ENFORCES_CPU | ENFORCES_MEMORY | ENFORCES_PIDS;
 
-    if ((enforced_limits(f) & (ENFORCES_CPU | ENFORCES_MEMORY | ENFORCES_PIDS)) ==
-        (ENFORCES_CPU | ENFORCES_MEMORY | ENFORCES_PIDS))
+    *s = (struct engine_state){.available = true,
+                               .keeps = ENFORCES_FILES | ENFORCES_NETWORK | ENFORCES_SOCKETS | ENFORCES_SYSCALLS | ENFORCES_TIME |
+                                        ENFORCES_END | ENFORCES_HIDING | ENFORCES_HIDING_LATER | ENFORCES_PROTECTION |
+                                        enforced_limits(f) | more};
+    if ((s->keeps & limits) == limits) {
+        snprintf(s->why, sizeof s->why, "%s", why);
         return;
-    snprintf(s->why + at, sizeof s->why - at, "%slimits in a weaker form: %s", at ? "; " : "",
+    }
+    snprintf(s->why, sizeof s->why, "%s%slimits in a weaker form: %s", why, *why ? "; " : "",
              f->cgroup.why ? f->cgroup.why : "bawn-scope, which asks systemd for a cgroup, is missing");
-    if (!s->remedy[0])
-        snprintf(s->remedy, sizeof s->remedy, "%s", f->cgroup.remedy ? f->cgroup.remedy : "install Bawn again, with bawn-scope");
+    snprintf(s->remedy, sizeof s->remedy, "%s", f->cgroup.remedy ? f->cgroup.remedy : "install Bawn again, with bawn-scope");
 }
 
 static void judge_full(const struct native_facts *f, struct engine_state *s) {
@@ -137,55 +143,38 @@ static void judge_full(const struct native_facts *f, struct engine_state *s) {
 
     if (lacks_base(f, s))
         return;
-    if (cause != USERNS_FINE) {
+    if (cause != USERNS_FINE)
         refuse(s, userns_remedy(cause), "%s%s%s", native_userns_why(cause), f->launch < 0 ? ": " : "",
                f->launch < 0 ? f->launch_err.msg : "");
-        return;
-    }
-    if (f->launch < 0) {
+    else if (f->launch < 0)
         refuse(s, f->launch == -ENOSYS ? "boot Linux 5.12 or newer" : "", "%s", f->launch_err.msg);
-        return;
-    }
-    *s = (struct engine_state){.available = true,
-                               .keeps = ENFORCES_FILES | ENFORCES_PROCESSES | ENFORCES_NETWORK | ENFORCES_SOCKETS |
-                                        ENFORCES_SYSCALLS | ENFORCES_DISK | ENFORCES_TIME | ENFORCES_END | enforced_limits(f)};
-    if (f->landlock_abi < 1)
-        snprintf(s->why, sizeof s->why, "without Landlock the second fence around files is missing");
-    note_limits(f, s);
+    else
+        grant(s, f, ENFORCES_PROCESSES | ENFORCES_DISK | ENFORCES_NAMES | ENFORCES_PORTS | ENFORCES_CREDENTIALS,
+              f->landlock_abi < 1 ? "without Landlock the second fence around files is missing" : "");
 }
 
 /*
  * Not enforced: processes (names and command lines are visible), disk (home and /tmp are ordinary folders without a
- * quota).
+ * quota). There is no network, so there are no rules for it and no credentials.
  */
 static void judge_landlock(const struct native_facts *f, struct engine_state *s) {
     if (lacks_base(f, s))
         return;
-    if (f->landlock_abi < NATIVE_BARE_ABI) {
+    if (f->landlock_abi < NATIVE_BARE_ABI)
         refuse(s, "boot Linux 6.2 or newer with landlock in its list of security modules (lsm=...)",
                "this kernel's Landlock is %s",
                f->landlock_abi < 1 ? "missing or off" : "too old: files that may only be read could be truncated");
-        return;
-    }
-    if (f->root && f->root_owns) {
+    else if (f->root && f->root_owns)
         refuse(s, "run Bawn as an ordinary user, or give the workspace to one (chown -R USER .)",
                "root owns the workspace, and without user namespaces the command would have to be root");
-        return;
-    }
-    if (f->root && f->stuck) {
+    else if (f->root && f->stuck)
         refuse(
             s, "give root CAP_SETUID, CAP_SETGID and CAP_CHOWN, or run Bawn as the owner of the workspace",
             "root here cannot become the owner of the workspace, and without user namespaces the command would have to be root");
-        return;
-    }
-    if (f->launch < 0 && !f->launch_userns) {
+    else if (f->launch < 0 && !f->launch_userns)
         refuse(s, "", "used only where there are no user namespaces; here something else is wrong: %s", f->launch_err.msg);
-        return;
-    }
-    *s = (struct engine_state){.available = true,
-                               .keeps = ENFORCES_FILES | ENFORCES_NETWORK | ENFORCES_SOCKETS | ENFORCES_SYSCALLS | ENFORCES_TIME |
-                                        ENFORCES_END | enforced_limits(f)};
-    note_limits(f, s);
+    else
+        grant(s, f, 0, "");
 }
 
 void native_judge(const struct native_facts *f, struct engine_state ret[static RUNG_COUNT]) {

@@ -33,6 +33,7 @@ const struct engine_ops engine_none = {
     .name = "none",
     .summary = "no sandbox at all",
     .can_keep = 0,
+    .modes = (1 << WORKSPACE_MODES) - 1,
     .probe = probe,
     .start = none_start,
     .stop = none_stop,

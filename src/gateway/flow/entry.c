@@ -13,6 +13,7 @@
 #include "gateway/flow/flow_priv.h"
 #include "gateway/flow/sniff.h"
 #include "gateway/flow/why.h"
+#include "gateway/flow/wish.h"
 #include "gateway/http/refuse.h"
 #include "proto/proxyreq.h"
 #include "proto/socks.h"
@@ -203,8 +204,72 @@ void entry_refuse(struct flow *f, const struct policy_verdict *v) {
         return;
     }
     n = f->entry.kind == ENTRY_URI ? flow_peek(f, data) : 0;
-    refuse_http1(v, f->host.text, f->port, !sniff_wants_text(data, n > 0 ? (size_t)n : 0), &b);
+    refuse_http1(v, f->host.text, f->port, sniff_wants_json(data, n > 0 ? (size_t)n : 0), &b);
     flow_last_word(f, buf_str(&b), b.len);
+}
+
+/* -- what the gate answers itself ------------------------------------------------------------------------------------------ */
+
+static void wish_say(struct flow *f, int status, const char *how, const char *said) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(FLOW_ANSWER_MAX);
+
+    wish_answer(status, how, said, &b);
+    flow_last_word(f, buf_str(&b), b.len);
+}
+
+static void wish_answered(void *arg, enum gate_answer answer) {
+    static const char *const how[GATE_ANSWERS] = {"deny", "once", "session", "always"};
+    struct flow *f = arg;
+
+    f->ask = NULL;
+    wish_say(f, answer == GATE_DENY ? 403 : 200, how[answer], f->gate->asks.said);
+}
+
+/* A client that gives up takes its question with it. */
+static void wish_waits(void *arg, uint32_t events) {
+    struct flow *f = arg;
+    char byte;
+
+    if ((events & (EPOLLHUP | EPOLLERR)) || recv(f->client, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+        flow_free(f);
+    else
+        watch_set(f->gate->hub, &f->watch, 0);
+}
+
+static void wish_ask(struct flow *f, size_t len, const struct gate_msg *question) {
+    if (!consume(f, len)) {
+        flow_abort(f);
+        return;
+    }
+    f->ask = gate_ask(f->gate, question, wish_answered, f);
+    if (!f->ask)
+        wish_say(f, 403, "deny", "too many questions wait for an answer");
+    else
+        flow_wait(f, FLOW_WHY, EPOLLRDHUP, wish_waits, 2 * (uint64_t)f->gate->config.ask_timeout_ms + FLOW_FIRST_MS);
+}
+
+/* True: it is a request for access, and was dealt with. */
+static bool wish_ready(struct flow *f, const uint8_t *data, size_t n, uint32_t events) {
+    const char *why = "it cannot be read";
+    struct gate_msg question;
+
+    switch (wish_read(data, n, &question, &why)) {
+    case WISH_NOT:
+        return false;
+    case WISH_MORE:
+        if (events & EPOLLRDHUP || n == FLOW_PEEK_MAX)
+            flow_abort(f);
+        else
+            flow_need_more(f, n);
+        return true;
+    case WISH_BAD:
+        wish_say(f, 400, "deny", why);
+        return true;
+    case WISH_OK:
+        wish_ask(f, n, &question);
+        return true;
+    }
+    BUG("a result of wish_read()");
 }
 
 static void why_ready(void *arg, uint32_t events) {
@@ -217,6 +282,8 @@ static void why_ready(void *arg, uint32_t events) {
         return;
     if (n <= 0)
         flow_free(f);
+    else if (wish_ready(f, data, (size_t)n, events))
+        return;
     else if (why_answer(f->gate->why, gate_now_s(f->gate), data, (size_t)n, &b))
         flow_last_word(f, buf_str(&b), b.len);
     else if (events & EPOLLRDHUP)

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "gateway/flow/flow_priv.h"
+#include "gateway/flow/pacer.h"
 #include "gateway/gate_control.h"
+#include "gateway/net/delivery.h"
 #include "gateway/net/dial.h"
 #include "gateway/net/dnsd.h"
 #include "os/clock.h"
@@ -19,6 +21,7 @@ enum { ACCEPT_MAX = 16, FEW_FLOWS = 8, ACCEPT_PAUSE_MS = 100, PORT_DNS = 53, POR
 struct listener {
     struct gate *gate;
     int fd;
+    bool delivered;  /* no listener: gateway/net/delivery.h */
     uint16_t inside; /* --publish: port of the inside; 0: a listener of the sandbox */
     struct watch watch;
     struct deadline pause;
@@ -56,6 +59,8 @@ void flow_free(struct flow *f) {
 
     flow_unwatch(f);
     deadline_done(&f->deadline);
+    if (f->ruling.slow)
+        pacer_over(g->pacer);
     if (f->ask)
         gate_ask_cancel(f->ask);
     dial_cancel(f->dial);
@@ -95,21 +100,27 @@ void flow_abort(struct flow *f) {
     flow_free(f);
 }
 
-static void flow_late(void *arg) {
+void flow_late(void *arg) {
     flow_abort(arg);
 }
 
-void flow_wait(struct flow *f, enum flow_state state, uint32_t events, watch_fn *fn, uint64_t ms) {
-    int r;
+static int flow_watch(struct flow *f, enum flow_state state, uint32_t events, watch_fn *fn) {
 
     f->state = state;
     if (f->watch.fd >= 0) {
         f->watch.fn = fn;
-        r = watch_set(f->gate->hub, &f->watch, events);
-    } else {
-        r = watch_start(f->gate->hub, &f->watch, f->client, events, fn, f);
+        return watch_set(f->gate->hub, &f->watch, events);
     }
-    if (r < 0 || deadline_set(&f->gate->loop, &f->deadline, ms, flow_late, f) < 0)
+    return watch_start(f->gate->hub, &f->watch, f->client, events, fn, f);
+}
+
+void flow_wait(struct flow *f, enum flow_state state, uint32_t events, watch_fn *fn, uint64_t ms) {
+    if (flow_watch(f, state, events, fn) < 0 || deadline_set(&f->gate->loop, &f->deadline, ms, flow_late, f) < 0)
+        flow_abort(f);
+}
+
+void flow_pause(struct flow *f, watch_fn *fn, uint64_t ms, deadline_fn *then) {
+    if (flow_watch(f, FLOW_REFUSE, 0, fn) < 0 || deadline_set(&f->gate->loop, &f->deadline, ms, then, f) < 0)
         flow_abort(f);
 }
 
@@ -125,7 +136,7 @@ long flow_peek(struct flow *f, uint8_t *buf) {
 }
 
 static void set_low_water(struct flow *f, int bytes) {
-    setsockopt(f->client, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+    hub_low_water(f->gate->hub, f->client, bytes);
 }
 
 void flow_need_more(struct flow *f, size_t have) {
@@ -202,16 +213,26 @@ static int publish_join(struct flow *f) {
     return relay_new(f->gate, &opts, &f->relay);
 }
 
-static void listener_take(struct listener *l, int fd) {
+/* Where it was to go: what the socket is called here, or what came with it. */
+static bool find_destination(const struct listener *l, int fd, struct sockaddr_storage *name, struct addr *ret,
+                             uint16_t *ret_port) {
+    socklen_t len = sizeof *name;
+
+    if (l->delivered)
+        hub_low_water(l->gate->hub, fd, 1); /* of the last one that had this number */
+    else if (getsockname(fd, (struct sockaddr *)name, &len) < 0)
+        return false;
+    return sockaddr_read(name, ret, ret_port);
+}
+
+static void listener_take(struct listener *l, int fd, struct sockaddr_storage *name) {
     struct gate *g = l->gate;
-    struct sockaddr_storage name;
-    socklen_t len = sizeof name;
     struct addr dest;
     struct flow *f;
     uint16_t port;
 
     if (!l->inside) {
-        if (getsockname(fd, (struct sockaddr *)&name, &len) < 0 || !sockaddr_read(&name, &dest, &port))
+        if (!find_destination(l, fd, name, &dest, &port))
             closep(&fd);
         else
             flow_inside_accepted(g, fd, &dest, port);
@@ -234,23 +255,39 @@ static void pause_over(void *arg) {
     listeners_resume(l->gate);
 }
 
+static int listener_next(struct listener *l, struct sockaddr_storage *ret_to) {
+    bool before = l->delivered;
+    int fd = delivery_or_accept(l->fd, &l->delivered, ret_to);
+
+    if (l->delivered && !before && hub_emulate(l->gate->hub, l->gate->files) < 0) {
+        closep(&fd);
+        return -ENOMEM;
+    }
+    return fd;
+}
+
 static void listener_ready(void *arg, uint32_t events UNUSED) {
     struct listener *l = arg;
 
     /* A single client gets one try: the second would find nothing. */
     for (int i = 0; i < (l->gate->flows.n < FEW_FLOWS ? 1 : ACCEPT_MAX) && has_room(l->gate); i++) {
-        int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        struct sockaddr_storage to;
+        int fd = listener_next(l, &to);
 
-        if (fd < 0 && (errno == ECONNABORTED || errno == EINTR))
+        if (fd == -ECONNABORTED || fd == -EINTR)
             continue;
-        if (fd < 0 && errno != EAGAIN) { /* no descriptor, no memory: it would be reported again at once */
+        if (fd == -EPIPE) { /* the sandbox is gone; its end would be reported again and again */
+            watch_stop(l->gate->hub, &l->watch);
+            return;
+        }
+        if (fd < 0 && fd != -EAGAIN) { /* no descriptor, no memory: it would be reported again at once */
             watch_set(l->gate->hub, &l->watch, 0);
             deadline_set(&l->gate->loop, &l->pause, ACCEPT_PAUSE_MS, pause_over, l);
             return;
         }
         if (fd < 0)
             break;
-        listener_take(l, fd);
+        listener_take(l, fd, &to);
     }
     listeners_resume(l->gate);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of an inspected flow: judged, asked about, logged. */
 #include "gateway/flow/flow_http.h"
+#include "gateway/flow/pacer.h"
 #include "gateway/flow/why.h"
 #include "gateway/http/http_head.h"
 #include "gateway/http/refuse.h"
@@ -52,7 +53,11 @@ static void request_free(struct flow_request *q) {
         return;
     if (q->ask)
         gate_ask_cancel(q->ask);
+    if (q->denied)
+        pacer_over(q->flow->gate->pacer);
+    deadline_done(&q->late);
     flow_secret_done(q->secret);
+    free(q->denied);
     free(q->path);
     free(q);
 }
@@ -133,6 +138,37 @@ static enum httpx_answer request_begin(struct flow_request *q, struct httpx_requ
     return answer;
 }
 
+static void request_late(void *arg) {
+    struct flow_request *q = arg;
+    struct policy_verdict v = *q->denied;
+    struct flow *f = q->flow;
+    uint32_t id = q->id;
+
+    request_free(request_take(f, id));
+    inspect_decide(f->inspect, id, &v);
+}
+
+/* A refusal that comes again and again. False: it is answered at once. */
+static bool request_hold(struct flow *f, uint32_t id, const struct policy_verdict *v) {
+    uint64_t ms = pacer_wait(f->gate->pacer, uv_now(&f->gate->loop), f->host.text, f->port);
+    struct flow_request *q = ms ? calloc(1, sizeof *q) : NULL;
+
+    if (!ms)
+        return false;
+    if (q)
+        *q = (struct flow_request){.flow = f, .id = id, .logged = true, .denied = malloc(sizeof *v)};
+    if (!q || !q->denied || deadline_set(&f->gate->loop, &q->late, ms, request_late, q) < 0) {
+        pacer_over(f->gate->pacer);
+        free(q ? TAKE_PTR(q->denied) : NULL);
+        request_free(q);
+        return false;
+    }
+    *q->denied = *v;
+    q->next = f->requests;
+    f->requests = q;
+    return true;
+}
+
 static enum httpx_answer http_judge(void *arg, struct httpx_request *req, struct policy_verdict *ret) {
     struct flow *f = arg;
     struct policy_request question = flow_question(f);
@@ -156,6 +192,8 @@ static enum httpx_answer http_judge(void *arg, struct httpx_request *req, struct
     if (answer == HTTPX_DENY) {
         report_denied(f, question.method, req->path.text, ret, refuse_status(ret), q ? q->msg.secret : "");
         request_free(q ? request_take(f, q->id) : NULL);
+        if (request_hold(f, req->id, ret))
+            return HTTPX_WAIT;
     }
     return answer;
 }
@@ -209,7 +247,7 @@ static bool is_allowed_still(struct flow *f, const struct flow_request *q) {
 
 bool flow_http_judge_again(struct flow *f) {
     for (const struct flow_request *q = f->requests; q; q = q->next)
-        if (!is_allowed_still(f, q))
+        if (!q->denied && !is_allowed_still(f, q))
             return false;
     return true;
 }

@@ -17,6 +17,9 @@ struct flow_request {
     char *path; /* whole; msg's is cut */
     struct gate_msg msg;
     struct flow_secret *secret; /* NULL: this sandbox has no credentials */
+    struct policy_verdict
+        *denied; /* its answer waits, because there were many refusals lately (pacer.h); NULL: it is not denied */
+    struct deadline late;
 };
 
 /* flow_http.c */

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/err.h"
+#include "base/str.h"
 #include "gateway/flow/flow_priv.h"
 #include "gateway/flow/sniff.h"
 #include "gateway/flow/why.h"
@@ -197,7 +198,7 @@ static const char *const troubles[] = {
     [INSPECT_NO_LEAF] = NULL, /* a refusal of ours */
     [INSPECT_HANDSHAKE] = "a TLS handshake failed",
     [INSPECT_PROTOCOL] = "invalid HTTP",
-    [INSPECT_TIMEOUT] = NULL,
+    [INSPECT_TIMEOUT] = NULL, /* but for the server's handshake */
 };
 static_assert(ARRAY_LEN(troubles) == INSPECT_TIMEOUT + 1, "each way to end has its entry");
 
@@ -208,14 +209,23 @@ static void refused_to_look(struct flow *f) {
     gate_event(f->gate, GATE_EVENT_CONNECTION, f->id, f->host.text, f->port, &v);
 }
 
+static enum policy_code code_of_trouble(enum inspect_end how, const char *why) {
+    if (how == INSPECT_NOT_TRUSTED)
+        return POLICY_NOT_TRUSTED;
+    return how == INSPECT_TIMEOUT || (how == INSPECT_HANDSHAKE && !str_starts(why, "client: ")) ? POLICY_UNREACHABLE
+                                                                                                : POLICY_ALLOWED;
+}
+
 static void inspect_over(void *arg, enum inspect_end how, uint64_t sent, uint64_t received) {
     struct flow *f = arg;
-    const char *why = inspect_why(f->inspect);
+    const char *why = inspect_why(f->inspect), *what = troubles[how];
     char text[400];
 
-    if (troubles[how]) {
-        snprintf(text, sizeof text, "%s%s%s", troubles[how], why && *why ? ": " : "", why ? why : "");
-        gate_trouble(f->gate, f->id, f->host.text, f->port, text);
+    if (how == INSPECT_TIMEOUT && *why)
+        what = "no answer";
+    if (what) {
+        snprintf(text, sizeof text, "%s%s%s", what, *why ? ": " : "", why);
+        gate_trouble(f->gate, f->id, f->host.text, f->port, code_of_trouble(how, why), text);
     }
     if (how == INSPECT_NO_LEAF)
         refused_to_look(f);
@@ -242,7 +252,7 @@ static void flow_inspect(struct flow *f) {
     opts.client = TAKE_FD(f->client);
     opts.server = TAKE_FD(f->server);
     if (inspect_new(f->gate, &opts, &f->inspect, &err) < 0) {
-        gate_trouble(f->gate, f->id, f->host.text, f->port, err.msg);
+        gate_trouble(f->gate, f->id, f->host.text, f->port, POLICY_ALLOWED, err.msg);
         flow_free(f);
     }
 }
@@ -262,7 +272,7 @@ static void flow_join(struct flow *f) {
 }
 
 static void dial_failed(struct flow *f, const char *text) {
-    gate_trouble(f->gate, f->id, f->host.text, f->port, text);
+    gate_trouble(f->gate, f->id, f->host.text, f->port, POLICY_UNREACHABLE, text);
     flow_deny_code(f, POLICY_UNREACHABLE, text);
     if (f->ruling.denied)
         why_note(f->gate->why, gate_now_s(f->gate), f->host.text, f->port, f->ruling.denied);

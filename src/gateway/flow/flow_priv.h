@@ -5,6 +5,9 @@
  *     accept -> [ENTRY] -> judged -> [ASK] -> [FIRST] -> DIAL -> [FIRST] -> RELAY or INSPECT -> end
  *                             \-> REFUSE -> LINGER -> end
  *
+ * REFUSE waits if there were many refusals lately, looks at the first bytes, and answers in their protocol. For TLS that is an
+ * inspection without a server.
+ *
  * FIRST, the look at the client's first bytes, comes before the dial, or after it where the client waits for our word that it
  * is connected (ENTRY). Each state has at most one handler for the client's socket and one deadline. Functions that may free
  * the flow are the last thing their callers do with it.
@@ -20,8 +23,11 @@
 
 enum {
     FLOW_FIRST_MS = 30 * 1000, /* first bytes, handshakes and heads */
-    FLOW_SILENT_MS = 200,      /* a refused client that says nothing is reset after this */
+    FLOW_SILENT_MS = 500,      /* a refused client that says nothing is reset after this: perhaps the server has to speak first */
+    FLOW_SLOW_MS = 10 * 1000,  /* the same on ports where the client does: Java reads its trust store after it connected */
     FLOW_LINGER_MS = 2000,     /* for reading what the client still sends, so that it can read our last word */
+    FLOW_ENCRYPT_MAX = 2,      /* questions about encryption that a refused client may ask */
+    FLOW_DENIED_REQUESTS = 16, /* on one connection, inside TLS */
     FLOW_PEEK_MAX = TLS_HELLO_MAX,
     FLOW_ANSWER_MAX = 64 * 1024 + 4096
 };
@@ -64,6 +70,8 @@ struct flow_ruling {
     bool wants_first;    /* the client's first bytes have to be seen before any of them goes on */
     bool approved;       /* the user said yes */
     bool reported;       /* the log has its verdict */
+    bool slow;           /* REFUSE: its answer waits (pacer.h) */
+    unsigned refused;    /* REFUSE: requests, inside TLS */
     struct flow_cause cause;
     struct policy_verdict *denied; /* REFUSE, and the relay's check */
 };
@@ -71,6 +79,7 @@ struct flow_ruling {
 /* What the client's first bytes showed. */
 struct flow_first {
     bool done;
+    uint8_t asked;  /* REFUSE: how often the client asked for encryption before it says what it wants */
     bool low_water; /* SO_RCVLOWAT is set */
     size_t peeked;  /* bytes so far, by the relay's check */
     bool has_ech;   /* the first ClientHello had it */
@@ -117,6 +126,9 @@ void flow_free(struct flow *f);  /* closes both sockets as they are */
 void flow_abort(struct flow *f); /* by a reset, so that the peers do not take it for an end */
 /* One handler, one deadline. Aborts the flow on failure. */
 void flow_wait(struct flow *f, enum flow_state state, uint32_t events, watch_fn *fn, uint64_t ms);
+/* REFUSE, without reading: fn for its end, then, after so many ms. Aborts the flow on failure. */
+void flow_pause(struct flow *f, watch_fn *fn, uint64_t ms, deadline_fn *then);
+void flow_late(void *arg); /* its time is over: aborts it */
 void flow_unwatch(struct flow *f);
 /* How many bytes can be peeked (0: the end), or -errno; buf has FLOW_PEEK_MAX bytes. */
 long flow_peek(struct flow *f, uint8_t *buf);

@@ -250,7 +250,7 @@ static void report_covered(struct flow_request *q) {
     if (!t->cover.any || t->reported)
         return;
     t->reported = true;
-    gate_trouble(q->flow->gate, q->flow->id, q->flow->host.text, q->flow->port,
+    gate_trouble(q->flow->gate, q->flow->id, q->flow->host.text, q->flow->port, POLICY_ALLOWED,
                  "an answer had tokens in it that do not come from a login of the user: they were redacted");
 }
 

@@ -44,6 +44,13 @@ static const struct refusal *refusal_at(const struct why *w, size_t back) {
     return &w->v[(w->next + WHY_REFUSALS - 1 - back) % WHY_REFUSALS];
 }
 
+static void fill_refusal(struct refusal *r, uint64_t now_s, const char *host, uint16_t port, const struct policy_verdict *v) {
+    *r = (struct refusal){.at_s = now_s, .times = 1, .port = port, .code = v->code};
+    snprintf(r->host, sizeof r->host, "%s", host);
+    snprintf(r->reason, sizeof r->reason, "%s", v->reason);
+    snprintf(r->hint, sizeof r->hint, "%s", v->hint);
+}
+
 void why_note(struct why *w, uint64_t now_s, const char *host, uint16_t port, const struct policy_verdict *v) {
     struct refusal *r;
 
@@ -56,12 +63,12 @@ void why_note(struct why *w, uint64_t now_s, const char *host, uint16_t port, co
             r->times++;
             return;
         }
+        if (port && is_same(r, host, 0, v)) { /* the lookup before it */
+            fill_refusal(r, now_s, host, port, v);
+            return;
+        }
     }
-    r = &w->v[w->next];
-    *r = (struct refusal){.at_s = now_s, .times = 1, .port = port, .code = v->code};
-    snprintf(r->host, sizeof r->host, "%s", host);
-    snprintf(r->reason, sizeof r->reason, "%s", v->reason);
-    snprintf(r->hint, sizeof r->hint, "%s", v->hint);
+    fill_refusal(&w->v[w->next], now_s, host, port, v);
     w->next = (w->next + 1) % WHY_REFUSALS;
     w->len = MIN_OF(w->len + 1, (size_t)WHY_REFUSALS);
 }
@@ -126,7 +133,12 @@ static const char help[] = "This is Bawn's gate: every connection of this sandbo
                            "\n"
                            "http://bawn.internal/why            what it denied, and what would help\n"
                            "http://bawn.internal/why?host=NAME  the same for one host\n"
-                           "http://bawn.internal/why.json       for programs\n";
+                           "http://bawn.internal/why.json       for programs\n"
+                           "\n"
+                           "POST http://bawn.internal/request   asks the user for more, and waits: JSON with\n"
+                           "    kind     network, path or package\n"
+                           "    value    HOST or HOST:PORT, a path of the host, the name of a package\n"
+                           "    reason   why you need it\n";
 
 /* "/why.json?host=H" of the request line. Unknown paths get the help, too. */
 static void read_target(const char *target, size_t len, struct why_question *q) {

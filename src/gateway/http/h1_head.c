@@ -25,19 +25,39 @@ static const llhttp_settings_t settings = {.on_headers_complete = pause_there};
 
 /* llhttp's reading of the head, before it was parsed here (which writes into it), compared with ours. */
 struct h1_second {
-    bool ok, unknown_method;
+    bool ok, other_method; /* the method is none that llhttp knows: it read POST in its place */
     int minor, status;
     const char *method;
     bool has_length, chunked;
     uint64_t length;
 };
+
+static bool h1_second_knows(const char *method, size_t len) {
+#define METHOD_NAME(number, name, text) #text,
+    static const char *const names[] = {HTTP_METHOD_MAP(METHOD_NAME)};
+#undef METHOD_NAME
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strlen(names[i]) == len && memcmp(names[i], method, len) == 0)
+            return true;
+    return false;
+}
+
 static void h1_second_read(const struct buf *raw, bool request, struct h1_second *ret) {
-    llhttp_errno_t r;
+    CLEANUP(buf_done) struct buf post = BUF_INIT(HTTPX_HEAD_MAX + 8);
+    size_t method = request ? strcspn(buf_str(raw), " \r\n") : 0;
     llhttp_t p;
 
+    *ret = (struct h1_second){.other_method = request && !h1_second_knows(buf_str(raw), method)};
+    if (ret->other_method) {
+        buf_adds(&post, "POST");
+        buf_add(&post, raw->data + method, raw->len - method);
+        if (!buf_ok(&post))
+            return;
+        raw = &post;
+    }
     llhttp_init(&p, request ? HTTP_REQUEST : HTTP_RESPONSE, &settings);
-    r = llhttp_execute(&p, buf_str(raw), raw->len);
-    *ret = (struct h1_second){.ok = r == HPE_PAUSED, .unknown_method = r == HPE_INVALID_METHOD};
+    ret->ok = llhttp_execute(&p, buf_str(raw), raw->len) == HPE_PAUSED;
     if (!ret->ok)
         return;
     ret->minor = p.http_major == 1 ? p.http_minor : -1;
@@ -51,7 +71,7 @@ static void h1_second_read(const struct buf *raw, bool request, struct h1_second
 static bool h1_second_agrees(const struct h1_second *s, const struct h1_head *h, bool request) {
     if (!s->ok || s->minor != h->minor || s->has_length != h->has_length || s->length != h->length || s->chunked != h->chunked)
         return false;
-    return request ? str_eq(s->method, h->method) : s->status == h->status;
+    return request ? str_eq(s->method, s->other_method ? "POST" : h->method) : s->status == h->status;
 }
 
 void h1_head_init(struct h1_head *h) {
@@ -277,8 +297,6 @@ static bool parse_lines(struct h1_head *h, bool request, struct httpx_refusal *w
     if (!(request ? parse_request_line(h, line, len, why) : parse_status_line(h, line, len, why)) || !parse_fields(h, p, why) ||
         !read_framing(h, why) || !read_connection(h, why))
         return false;
-    if (second.unknown_method)
-        return httpx_refuse(why, 501, POLICY_NOT_HTTP, "The method is none of those that are known");
     if (!h1_second_agrees(&second, h, request))
         return bad(why, "The head can be read in two ways");
     return true;

@@ -53,6 +53,7 @@ struct h1 {
     struct httpx x;
     struct h1_side side[2]; /* by the way of the bytes: HTTPX_TO_SERVER is the client's */
     uint32_t id;
+    bool skipped;                        /* the one empty line that may come before a request */
     bool keep;                           /* the connection, after this exchange */
     bool head_only, upgrade, old_client; /* HEAD; asks for WebSocket; HTTP/1.0 */
     uint64_t sent;                       /* bytes of the request's body */

@@ -174,24 +174,34 @@ static void judge_request(struct h1 *h) {
     BUG("an answer that is none");
 }
 
+/* Some clients end a body with CRLF and do not count it (RFC 9112, 2.2). It is not passed on; a second one is refused. */
+static bool skip_empty_line(struct h1 *h, int whole) {
+    struct h1_head *head = &h->side[HTTPX_TO_SERVER].head;
+
+    h->skipped = whole > 0 && !h->skipped && str_eq(buf_str(&head->raw), "\r\n");
+    if (h->skipped)
+        h1_head_clear(head);
+    return h->skipped;
+}
+
 int h1_take_request_head(struct h1 *h, const char *p, size_t n, size_t *ret_used) {
     struct h1_head *head = &h->side[HTTPX_TO_SERVER].head;
     struct httpx_refusal why = {0};
     int r;
 
-    if (head->raw.len == 0) {
+    if (head->raw.len == 0 && !h->skipped) {
         h->id++;
         h->sent = 0;
         h->head_only = h->upgrade = h->judged = h->collecting = h->whole = h->gave_secret = false;
         h->x.req.path.text[0] = 0;
     }
     r = h1_head_take(head, p, n, ret_used, &why);
-    if (r == 0)
+    if (r == 0 || skip_empty_line(h, r))
         return 0;
     if (r < 0 || !h1_head_parse_request(head, &why))
         return h1_bad_request(h, &why);
     h->old_client = head->minor == 0;
-    h->keep = !head->close && !h->old_client && !h->x.opts.proxied;
+    h->keep = !head->close && !h->old_client && !h->x.opts.proxied && !h->x.opts.once;
     h->head_only = str_eq(head->method, "HEAD");
     h->upgrade = head->websocket && str_eq(head->method, "GET") && !h->old_client && !head->chunked && head->length == 0;
     if (!check_request(h, head, &why)) {

@@ -109,6 +109,7 @@ struct httpx_opts {
     uint16_t port;
     bool tls;
     bool proxied;        /* HTTP/1 with absolute URIs on the explicit proxy port: one request, then the connection is closed */
+    bool once;           /* HTTP/1: the connection ends after one answer */
     const char *trouble; /* why no request can be served: each is answered with it. NULL: they are judged. Not copied */
     struct httpx_hooks hooks;
 };

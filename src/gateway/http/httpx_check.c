@@ -23,10 +23,11 @@ bool httpx_check_method(const char *method, struct httpx_refusal *ret) {
         {"TRACK", "TRACK would give back headers that were put in outside the sandbox"},
         {"CONNECT", "A tunnel inside this connection would carry requests that cannot be checked"}, /* ATTACKS 48 */
         {"PRI", "HTTP/2 is agreed on in the TLS handshake only"},
+        {POLICY_WEBSOCKET, "A WebSocket is opened with GET and an Upgrade header"}, /* the name that rules have for that */
     };
 
     for (size_t i = 0; i < ARRAY_LEN(refused); i++)
-        if (str_eq(method, refused[i].method))
+        if (strcasecmp(method, refused[i].method) == 0) /* there are servers that do not look at the case */
             return httpx_refuse(ret, 405, POLICY_DENIED_METHOD, refused[i].why);
     return true;
 }
@@ -137,7 +138,7 @@ bool httpx_wants_json(const struct http_head *h) {
     bool many = false;
     const struct http_header *accept = http_head_one(h, HTTP_NAME_ACCEPT, &many);
 
-    return !accept || strncasecmp(accept->value, "text/", 5) != 0;
+    return accept && strncasecmp(accept->value, "application/json", 16) == 0;
 }
 
 bool httpx_waits_for_100(const struct http_head *h) {

@@ -101,7 +101,7 @@ void httpx_note_end(struct httpx *x, uint32_t id);
 bool httpx_sending(struct httpx *x, uint32_t id, const void *data, size_t len, bool end);
 bool httpx_sending_end(struct httpx *x, uint32_t id, const struct http_head *trailers);
 bool httpx_answer_head(struct httpx *x, uint32_t id, int status, struct http_head *head);
-/* JSON unless the client's first wish is text. */
+/* JSON is the client's first wish. */
 bool httpx_wants_json(const struct http_head *h);
 /* Does the client wait for "100 Continue" before it sends the body? */
 bool httpx_waits_for_100(const struct http_head *h);

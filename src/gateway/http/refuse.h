@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a refusal is said, in the protocol spoken (N7): at once, with a stable code, the reason and what would help. Bodies are short,
- * and hold nothing as hostile bytes came.
+ * How a refusal is said, in the protocol spoken (N7): with a stable code, the reason and what would help. Short, the host and who
+ * denied it first: many clients show the first line only, or nothing but the words behind the status. Nothing in it is as hostile
+ * bytes came.
  */
 #pragma once
 
@@ -9,7 +10,9 @@
 
 struct buf;
 
-enum { REFUSE_BODY_MAX = 64 * 1024 };
+enum { REFUSE_BODY_MAX = 64 * 1024, REFUSE_LINE_SIZE = 512 };
+
+#define REFUSE_WHY "http://bawn.internal/why"
 
 /* An answer of our own. */
 struct httpx_reply {
@@ -18,12 +21,15 @@ struct httpx_reply {
     const char *code; /* of a denial; NULL: it is none */
     const void *body;
     size_t len;
+    char words[REFUSE_LINE_SIZE]; /* behind the status, HTTP/1.1; "": the usual ones */
 };
 
 int refuse_status(
     const struct policy_verdict *v); /* 403; 421: another name; 400: not HTTP, bad path; 413; 502: no address, ... */
-/* json: {"error": {"code", "host", "port", "rule", "layer", "reason", "hint"}}, for a client that accepts it or says nothing; else
- * readable text. */
+/* "Bawn denied example.com:443 (no rule allows it), see http://bawn.internal/why": printable, one line, never cut within the host. */
+void refuse_line(const struct policy_verdict *v, const char *host, uint16_t port, char out[static REFUSE_LINE_SIZE]);
+/* json: {"error": {"code", "host", "port", "rule", "layer", "reason", "hint", "message"}}, for a client that wants it most; else
+ * text: the line, the reason, the hint, the code. */
 void refuse_body(const struct policy_verdict *v, const char *host, uint16_t port, bool json, struct buf *b);
 /* The same as a reply, which points into body. */
 struct httpx_reply refuse_reply(const struct policy_verdict *v, const char *host, uint16_t port, bool json, struct buf *body);

@@ -8,6 +8,7 @@
 #include <uv.h>
 
 #include "gateway/gate.h"
+#include "gateway/net/delivery.h"
 #include "os/fd.h"
 #include "proto/dns.h"
 
@@ -27,6 +28,7 @@ struct dnsd_udp {
     uv_poll_t poll;
     struct dnsd *dnsd;
     int fd;
+    bool delivered; /* no UDP socket: gateway/net/delivery.h */
 };
 
 /* The address that was asked is the one that has to answer, so it travels beside the question and back beside the answer. */
@@ -38,11 +40,12 @@ union pktinfo {
 /* dnsd_answer() for this gate, with the log written. */
 static size_t dnsd_reply(struct dnsd *d, const uint8_t *query, size_t len, uint8_t *out, size_t size) {
     struct gate *g = d->gate;
-    struct dnsd_view view = {.policy = &g->policy, .names = g->names, .now_s = gate_now_s(g), .ipv6 = d->ipv6};
+    const struct dnsd_view view = {
+        .policy = &g->policy, .names = g->names, .now_s = gate_now_s(g), .ipv6 = d->ipv6, .answers_denied = g->captures_all};
     struct dnsd_refusal refusal;
     size_t n = dnsd_answer(&view, query, len, out, size, &refusal);
 
-    if (refusal.refused)
+    if (refusal.refused && !refusal.again)
         gate_event(g, GATE_EVENT_LOOKUP, 0, refusal.host, 0, &refusal.verdict);
     return n;
 }
@@ -75,6 +78,22 @@ static bool turn_pktinfo(struct msghdr *msg) {
     return false;
 }
 
+/* The same where another one has the UDP socket. */
+static bool answer_delivered(struct dnsd_udp *u) {
+    uint8_t head[DELIVERY_HEAD], query[DNS_QUERY_MAX + 1], answer[DNS_ANSWER_MAX];
+    long n = delivery_recv(u->fd, head, query, sizeof query);
+    size_t len;
+
+    if (n == -EPIPE) /* the sandbox is gone */
+        uv_poll_stop(&u->poll);
+    if (n < 0)
+        return n == -EBADMSG;
+    len = dnsd_reply(u->dnsd, query, (size_t)n, answer, sizeof answer);
+    if (len)
+        delivery_send(u->fd, head, answer, len);
+    return true;
+}
+
 /* False when there is nothing left to read. An answer that cannot be sent is lost, as is the way of UDP. */
 static bool answer_one(struct dnsd_udp *u) {
     uint8_t query[DNS_QUERY_MAX + 1], answer[DNS_ANSWER_MAX];
@@ -101,7 +120,9 @@ static bool answer_one(struct dnsd_udp *u) {
 }
 
 static void on_readable(uv_poll_t *poll, int status, int events) {
-    for (int i = 0; i < DNSD_BATCH && answer_one(poll->data); i++)
+    struct dnsd_udp *u = poll->data;
+
+    for (int i = 0; i < DNSD_BATCH && (u->delivered ? answer_delivered(u) : answer_one(u)); i++)
         ;
 }
 
@@ -133,8 +154,9 @@ static int udp_open(struct dnsd *d, int fd, int family, struct dnsd_udp **ret, s
     CLEANUP(closep) int owned = fd;
     struct dnsd_udp *u;
     int r = set_options(owned, family);
+    bool delivered = r < 0 && delivery_is(owned);
 
-    if (r < 0)
+    if (r < 0 && !delivered)
         return err_sys(err, r, "set up the DNS socket");
     u = calloc(1, sizeof *u);
     if (!u)
@@ -147,6 +169,7 @@ static int udp_open(struct dnsd *d, int fd, int family, struct dnsd_udp **ret, s
     u->poll.data = u;
     u->dnsd = d;
     u->fd = TAKE_FD(owned);
+    u->delivered = delivered;
     r = uv_poll_start(&u->poll, UV_READABLE, on_readable);
     if (r < 0) {
         udp_close(u);

@@ -6,7 +6,10 @@
  *
  *     A, AAAA             the synthetic address, TTL NAMES_TTL_S
  *     HTTPS, SVCB, others NODATA: no ECH, no alternative ports
- *     denied              NXDOMAIN with extended error 15 (blocked) and the verdict's code and reason as text (RFC 8914)
+ *     denied              an address of its own kind (names.h), so that the connection can be answered; NODATA for other types;
+ *                         with extended error 15 (blocked) and the verdict's code and reason as text (RFC 8914). NXDOMAIN where
+ *                         not every port is captured, for names that programs ask for to find out where they are (metadata
+ *                         services, wpad), and when there are too many
  *     PTR of a synthetic address: its name
  *     localhost, *.localhost: the sandbox's own loopback; bawn.internal: the gate; both whatever the rules say
  *     no valid name       FORMERR or NXDOMAIN with extended error; other opcodes NOTIMP; classes other than IN REFUSED
@@ -30,11 +33,13 @@ struct dnsd_view {
     const struct policy *policy;
     struct names *names;
     uint64_t now_s;
-    bool ipv6; /* the sandbox can connect to IPv6 addresses; else AAAA is NODATA */
+    bool ipv6;           /* the sandbox can connect to IPv6 addresses; else AAAA is NODATA */
+    bool answers_denied; /* a connection to any port comes to the gate: denied names get addresses, too */
 };
 
 struct dnsd_refusal {
     bool refused;
+    bool again; /* it has an address since an earlier question: the connections to that are logged, not each question */
     char host[HOST_TEXT_MAX + 1]; /* "" if it could not be read */
     struct policy_verdict verdict;
 };

@@ -26,13 +26,18 @@ static size_t answer_empty(struct exchange *x, enum dns_rcode rcode, enum dns_ed
     return dns_answer_end(&a, ede, text);
 }
 
-static size_t answer_refusal(struct exchange *x) {
+/* addr: NULL for none. A name that has one for another type of question does exist: resolvers believe the first NXDOMAIN. */
+static size_t answer_refusal(struct exchange *x, enum dns_rcode rcode, const struct addr *addr) {
     const struct policy_verdict *v = &x->refusal->verdict;
     char text[64 + sizeof v->reason];
+    struct dns_answer a;
 
     snprintf(text, sizeof text, "%s: %s", policy_codes[v->code].name, v->reason);
     x->refusal->refused = true;
-    return answer_empty(x, DNS_NXDOMAIN, DNS_EDE_BLOCKED, text);
+    dns_answer_begin(&a, &x->query, rcode, x->out, x->size);
+    if (addr)
+        dns_answer_address(&a, NAMES_TTL_S, addr->b, addr->len);
+    return dns_answer_end(&a, DNS_EDE_BLOCKED, text);
 }
 
 static size_t answer_address(struct exchange *x, uint32_t ttl, const struct addr *addr) {
@@ -88,13 +93,40 @@ static size_t answer_reverse(struct exchange *x, const struct addr *addr) {
     return answer_empty(x, DNS_NXDOMAIN, DNS_EDE_NONE, NULL);
 }
 
+/*
+ * Programs ask for these names to find out where they are, and take any address for a yes: metadata services of clouds, proxies
+ * that want to be found, the name by which networks tell browsers not to look names up elsewhere. The same goes for names
+ * without a dot, which are the local network's.
+ */
+static bool is_probe(const struct host *h) {
+    return !memchr(h->text, '.', h->len) || host_is_metadata(h) || str_starts(h->text, "wpad.") || str_ends(h->text, ".local") ||
+           str_ends(h->text, ".arpa") || str_eq(h->text, "use-application-dns.net");
+}
+
+/* An address all the same, so that the connection comes to us and is answered with the reason (flow_refuse.c). */
+static size_t answer_denied(struct exchange *x) {
+    struct addr addr;
+    uint32_t number;
+    int r = -ENOENT;
+
+    if (x->view->answers_denied && !is_probe(&x->host))
+        r = names_number_denied(x->view->names, &x->host, x->view->now_s, &number);
+    if (r < 0)
+        return answer_refusal(x, DNS_NXDOMAIN, NULL);
+    x->refusal->again = r == 0;
+    if (!wanted_len(x))
+        return answer_refusal(x, DNS_NOERROR, NULL);
+    names_address(number, wanted_len(x), &addr);
+    return answer_refusal(x, DNS_NOERROR, &addr);
+}
+
 static size_t answer_judged(struct exchange *x) {
     struct policy_request req = {.host = &x->host};
     uint32_t number;
 
     policy_judge(x->view->policy, &req, &x->refusal->verdict);
     if (x->refusal->verdict.action == RULE_DENY)
-        return answer_refusal(x);
+        return answer_denied(x);
     if (!wanted_len(x))
         return answer_empty(x, DNS_NOERROR, DNS_EDE_NONE, NULL);
     if (names_number(x->view->names, &x->host, x->view->now_s, &number) < 0)
@@ -127,7 +159,7 @@ static size_t answer_question(struct exchange *x) {
     if (x->query.name_len == 0)
         return answer_empty(x, DNS_NOERROR, DNS_EDE_NONE, NULL);
     if (read_host(x) < 0)
-        return answer_refusal(x);
+        return answer_refusal(x, DNS_NXDOMAIN, NULL);
     memcpy(x->refusal->host, h->text, h->len + 1);
     if (str_eq(h->text, "localhost") || str_ends(h->text, ".localhost"))
         return answer_localhost(x);
@@ -142,7 +174,7 @@ size_t dnsd_answer(const struct dnsd_view *view, const uint8_t *query, size_t le
     struct exchange x = {.view = view, .out = out, .size = size, .refusal = ret};
     int r = dns_query_parse(query, len, &x.query);
 
-    ret->refused = false;
+    ret->refused = ret->again = false;
     ret->host[0] = 0;
     if (r < 0)
         return 0;

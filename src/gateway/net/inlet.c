@@ -8,6 +8,7 @@
 
 #include "gateway/epoll_set.h"
 #include "gateway/gate.h"
+#include "gateway/net/delivery.h"
 #include "os/fd.h"
 
 enum {
@@ -35,6 +36,7 @@ struct inlet {
     const struct inlet_ops *ops;
     void *arg;
     int fd;
+    bool delivered; /* no listener: gateway/net/delivery.h */
     struct watch watch;
     struct deadline pause;
     struct inlet_client *clients;
@@ -224,9 +226,13 @@ static void inlet_ready(void *arg, uint32_t events UNUSED) {
     struct inlet *i = arg;
 
     for (int n = 0; n < ACCEPT_MAX && i->n < INLET_CLIENTS_MAX; n++) {
-        int fd = accept4(i->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = delivery_or_accept(i->fd, &i->delivered, NULL);
 
-        if (fd < 0 && (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR))
+        if (fd == -EPIPE) { /* the sandbox is gone; its end would be reported again and again */
+            watch_stop(i->gate->hub, &i->watch);
+            return;
+        }
+        if (fd == -EAGAIN || fd == -ECONNABORTED || fd == -EINTR)
             return;
         if (fd < 0 || client_new(i, fd) < 0) {
             watch_set(i->gate->hub, &i->watch, 0);

@@ -102,8 +102,11 @@ int inspect_new(struct gate *g, const struct inspect_opts *opts, struct inspect 
     uv_idle_init(&g->loop, &i->turn);
     i->timer.data = i->turn.data = i;
     i->handles = 2;
+    i->denied = server < 0;
     r = open_side(i, HTTPX_TO_CLIENT, TAKE_FD(client), err);
-    if (r == 0)
+    if (i->denied)
+        inspect_server(i)->eof = inspect_server(i)->shut = true;
+    else if (r == 0)
         r = open_side(i, HTTPX_TO_SERVER, TAKE_FD(server), err);
     if (r == 0 && !opts->http.tls && inspect_open(i, HTTPX_H1) < 0)
         r = err_oom(err);
@@ -228,7 +231,8 @@ static void watch_side(struct inspect *i, enum httpx_way way) {
 }
 
 static uint64_t due_time(const struct inspect *i) {
-    uint64_t due = i->busy ? i->clock.moved + INSPECT_BUSY_MS : i->clock.since + INSPECT_IDLE_MS;
+    uint64_t idle = i->denied ? INSPECT_DENIED_MS : INSPECT_IDLE_MS;
+    uint64_t due = i->busy ? i->clock.moved + INSPECT_BUSY_MS : i->clock.since + idle;
 
     if (i->state == STATE_OPEN && i->side[HTTPX_TO_CLIENT].eof) /* it may be gone: that shows only when it is written to */
         due = i->clock.moved + INSPECT_IDLE_MS;

@@ -3,6 +3,9 @@
  * An inspected connection: two streams (plain or TLS), and HTTP between them (httpx.h). For TLS the server's side is
  * opened first: its certificate is verified against the host's trust store for the name, then the client gets a leaf of the
  * sandbox's own CA with the application protocol (h2, http/1.1) that the server chose, so that both sides speak the same.
+ *
+ * A connection that is denied has no server's side: the client gets its leaf, and hooks.judge() refuses what it asks for. HTTP/1.1
+ * is chosen if the client knows it, for the words behind the status, which many clients show.
  */
 #pragma once
 
@@ -23,7 +26,8 @@ enum inspect_end {
 };
 
 struct inspect_opts {
-    int client, server;     /* non-blocking, connected; taken, also on failure. Nothing was read from client (only peeked) */
+    /* Non-blocking, connected; taken, also on failure. Nothing was read from client (only peeked). server -1: denied */
+    int client, server;
     struct httpx_opts http; /* kind and trouble are chosen here */
     void *arg;
     /* Once, never before inspect_new() returns; the sockets are closed. inspect_free() may be called in it, or later. */

@@ -28,6 +28,7 @@
 enum {
     INSPECT_HANDSHAKE_MS = 30 * 1000,
     INSPECT_IDLE_MS = 60 * 1000,      /* between requests, and for the head of one: single bytes do not prolong it */
+    INSPECT_DENIED_MS = 5 * 1000,     /* the same where every request is denied: some wait for the server to speak first */
     INSPECT_BUSY_MS = 60 * 60 * 1000, /* within a request, without a byte in either direction: Server-Sent Events */
     INSPECT_DRAIN_MS = 5 * 1000,
     INSPECT_PAUSE_MS = 1000, /* what hooks keep back of an answer goes out after one to two of these without a byte of it */
@@ -88,6 +89,7 @@ struct inspect {
     bool cut;        /* the answer is not whole, and must not look so */
     bool busy;       /* at the last look */
     uint64_t judged; /* requests, at the last look */
+    bool denied;     /* there is no server */
     bool has_trouble;
     enum inspect_end trouble; /* with the server; the client gets it as the answer */
     enum inspect_end how;     /* DRAIN: for end() */

@@ -54,6 +54,11 @@ static void start_handshakes(struct inspect *i, const struct tls_hello *hello) {
     i->tls.client_likes = alpn[0];
     i->tls.leaf = tls_leaf_get(i->gate->tls, &i->host, on_leaf, i);
     i->tls.no_leaf = !i->tls.leaf;
+    if (i->denied) {
+        i->tls.alpn = alpn[n - 1] == protocols[PROTOCOL_H1] ? alpn[n - 1] : alpn[0];
+        inspect_enter(i, STATE_LEAF);
+        return;
+    }
     ssl = tls_client(i->gate->tls, &i->host, alpn, n, &err);
     if (!ssl || stream_start_tls(&inspect_server(i)->s, ssl, &err) < 0)
         inspect_trouble(i, INSPECT_HANDSHAKE, err.msg);
@@ -139,7 +144,7 @@ void inspect_step_server(struct inspect *i) {
 static void refuse_client(struct inspect *i) {
     uint8_t alert[TLS_ALERT_LEN];
 
-    tls_alert_write(TLS_ALERT_HANDSHAKE_FAILURE, alert);
+    tls_alert_write(i->denied ? TLS_ALERT_ACCESS_DENIED : TLS_ALERT_HANDSHAKE_FAILURE, alert);
     if (!i->has_trouble)
         set_why(i, "", "there is no certificate for this host");
     stream_write(&inspect_client(i)->s, alert, sizeof alert);

@@ -325,6 +325,7 @@ void guard_handle(struct guard *g, const struct pollfd *p, size_t n) {
     if (g->queue.n == 0)
         take_all(g, p, n);
     drop_dead(g, p, n);
+    guard_settle(g); /* what was closed before the call that comes next */
     if (g->queue.n > 0)
         handle_one(g);
 }

@@ -12,10 +12,11 @@
  * Refused (EACCES; EPERM for unlink), and reported to the supervisor:
  *   - to create, write, truncate, chmod, unlink, rename, replace or link from what the protect rules match, by whatever name;
  *   - to make a name that the hide rules match, or to change what has one (the host may have made it after the start);
- *   - to make, remove or rename `.git`; to put a folder or a link where a protected path would lead through it; to move a tree
+ *   - to rename `.git`, or to make or remove it but as guard_git.h says; to put a folder or a link where a protected path would lead through it; to move a tree
  *     so that something in it becomes protected, or stops being it; to make a folder that git takes for a repository;
  *   - to change what programs of the host save a protected file by, or (EBUSY, after a while) what one of them is just saving (guard_fresh.c);
  *   - to write to a file that has lost the name by which it was opened, unless it has no other and was made or opened for writing inside.
+ * Configurations and other files of git's are let in if what is in them makes the host's git run nothing (guard_git.h, guard_stage.h).
  * The first change of every path below the workspace is reported to the supervisor before it happens (proto/guardmsg.h).
  *
  * The operation is done with bawn-init's credentials, Landlock domain and mounts, which are the caller's: no process inside can
@@ -60,3 +61,7 @@ int guard_timeout(const struct guard *g);
 /* Answers one call, if there is one; p: what poll() said of the n listeners of guard_poll(). Listeners behind which no process is left are
  * closed. Blocks only while the supervisor puts away what is about to change. */
 void guard_handle(struct guard *g, const struct pollfd *p, size_t n);
+/* Files that are written in place and judged when they are closed (guard_stage.h): readable when one was, -1: there is none; and judging them, which
+ * guard_handle() does, too. */
+int guard_staged(const struct guard *g);
+void guard_settle(struct guard *g);

@@ -7,12 +7,15 @@
 
 #include "base/str.h"
 #include "base/vec.h"
+#include "init/guard/guard_git.h"
 #include "init/guard/guard_judge.h"
 #include "init/guard/guard_touch.h"
 #include "os/fd.h"
+#include "workspace/hide/protect.h"
 
 /* What makes git take a folder for a repository, with a configuration that it obeys (ATTACKS 37). */
 static const char *const repository_names[] = {"HEAD", "objects", "refs", "commondir"};
+enum { HIDDEN_WALK_MAX = 1000 };
 enum { REPOSITORY_PLAIN = 7, REPOSITORY_COMMON = 9 /* HEAD and commondir */ };
 
 /* By name alone: git asks access(2), so that a socket or a FIFO is as good as a folder (is_git_directory() in its setup.c). In every
@@ -33,10 +36,14 @@ bool judge_completes_repository(int dir, const char *new_name) {
 
 /* .git itself is one; a folder further below it must not be: a link leads there as well as anywhere. */
 int judge_repository(struct guard *g, const struct place *p) {
-    char name[NAME_MAX + 1];
+    char name[NAME_MAX + 1], folder[PATH_MAX];
+    const char *slash = strrchr(p->rel, '/');
 
     snprintf(name, sizeof name, "%.*s", (int)strcspn(p->name, "/"), p->name);
     if (guard_rules_is_top_of_git(p->rel) || !judge_completes_repository(p->dir, name))
+        return 0;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - p->rel) : 0, p->rel);
+    if (guard_git_is_home(folder)) /* its configuration and hooks are protected by name, wherever they are */
         return 0;
     return guard_refuse(g, p->rel, GUARD_WHY_BARE_REPO, -EACCES);
 }
@@ -68,7 +75,10 @@ static bool in_repository(const struct guard *g, const char *path) {
 }
 
 bool judge_is_protected(const struct guard *g, const char *path, enum rules_kind kind) {
-    return guard_rules_protect(&g->rules, path, kind) || in_repository(g, path);
+    if (guard_rules_protect(&g->rules, path, kind))
+        return true;
+    return in_repository(g, path) &&
+           !(kind == RULES_FILE && protect_is_sample(path) && guard_rules_is_ours(&g->rules, path, kind));
 }
 
 int judge_create(struct guard *g, const struct place *p, enum rules_kind kind) {
@@ -76,8 +86,12 @@ int judge_create(struct guard *g, const struct place *p, enum rules_kind kind) {
 
     if (!p->rel)
         return 0;
-    if (guard_rules_is_git(p->rel) || judge_is_protected(g, p->rel, kind) ||
-        (kind == RULES_LINK && (guard_rules_lead(r, p->rel) || guard_rules_below_git(p->rel))))
+    if (kind != RULES_FOLDER &&
+        guard_git_is_modules(p->rel)) /* written in place (guard_stage.h) or renamed (guard_git.h) it is judged */
+        return guard_refuse(g, p->rel, GUARD_WHY_GIT, -EACCES);
+    if ((guard_rules_is_git(p->rel) || judge_is_protected(g, p->rel, kind) ||
+         (kind == RULES_LINK && (guard_rules_lead(r, p->rel) || guard_rules_below_git(p->rel)))) &&
+        !guard_git_may_make(g, p->rel, kind))
         return guard_refuse(g, p->rel, GUARD_WHY_PROTECTED, -EACCES);
     if (guard_rules_hide(r, p->rel, kind))
         return guard_refuse(g, p->rel, GUARD_WHY_HIDDEN, -EACCES);
@@ -142,7 +156,7 @@ int judge_write(struct guard *g, const struct place *p) {
         return guard_refuse(g, p->rel ? p->rel : "", GUARD_WHY_PROTECTED, -EACCES);
     if (!p->rel)
         return p->trace == PLACE_GONE ? 0 : check_alias(g, p);
-    if (judge_is_protected(g, p->rel, place_kind(p)))
+    if (judge_is_protected(g, p->rel, place_kind(p)) || (place_kind(p) == RULES_FILE && guard_git_is_modules(p->rel)))
         return guard_refuse(g, p->rel, GUARD_WHY_PROTECTED, -EACCES);
     if (guard_rules_hide(&g->rules, p->rel, place_kind(p))) /* made on the host after the start, or what covers it */
         return guard_refuse(g, p->rel, GUARD_WHY_HIDDEN, -EACCES);
@@ -165,6 +179,32 @@ int judge_end_of_move(struct guard *g, const struct place *p) {
                                             : 0;
 }
 
+struct hidden_walk {
+    const struct guard *g;
+    const struct place *p;
+    bool any;
+};
+
+static int visit_hidden(void *arg, const struct guard_walk_entry *e) {
+    struct hidden_walk *w = arg;
+    char path[PATH_MAX];
+
+    if (e->kind == RULES_FOLDER)
+        return 0;
+    w->any = true;
+    return (size_t)snprintf(path, sizeof path, "%s%s", w->p->rel, e->suffix) < sizeof path &&
+                   guard_rules_hide(&w->g->rules, path, e->kind)
+               ? 0
+               : -ENOTEMPTY;
+}
+
+bool judge_holds_only_hidden(const struct guard *g, const struct place *p) {
+    struct hidden_walk w = {.g = g, .p = p};
+    unsigned left = HIDDEN_WALK_MAX;
+
+    return p->rel && *p->rel && guard_walk(p->dir, p->name, &left, visit_hidden, &w) == 0 && w.any;
+}
+
 int judge_remove(struct guard *g, const struct place *p) {
     if (!p->rel)
         return 0;
@@ -172,5 +212,7 @@ int judge_remove(struct guard *g, const struct place *p) {
         return guard_refuse(g, p->rel, GUARD_WHY_HIDDEN, -EPERM);
     if (!guard_rules_is_git(p->rel) && !judge_is_protected(g, p->rel, place_kind(p)))
         return check_save(g, p, false, -EPERM);
-    return is_full_folder(p) ? -ENOTEMPTY : guard_refuse(g, p->rel, GUARD_WHY_PROTECTED, -EPERM);
+    if (is_full_folder(p))
+        return -ENOTEMPTY;
+    return guard_git_may_remove(g, p) ? 0 : guard_refuse(g, p->rel, GUARD_WHY_PROTECTED, -EPERM);
 }

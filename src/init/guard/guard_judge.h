@@ -30,6 +30,9 @@ bool judge_is_protected(const struct guard *g, const char *path, enum rules_kind
 int judge_repository(struct guard *g, const struct place *p);   /* would its folder become one? */
 bool judge_completes_repository(int dir, const char *new_name); /* with this name in it */
 
+/* A folder in which there is nothing else, folders aside. */
+bool judge_holds_only_hidden(const struct guard *g, const struct place *p);
+
 /* guard_walk.c: everything below a folder, links not followed. suffix: from that folder on, with a '/' in front. The visitor's
  * result ends the walk if it is not 0. *left counts down; at 0, or below GUARD_DEPTH_MAX folders: -E2BIG. */
 struct guard_walk_entry {

@@ -7,12 +7,11 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "init/guard/guard_git.h"
 #include "init/guard/guard_judge.h"
 #include "init/guard/guard_run.h"
 #include "init/guard/guard_touch.h"
 #include "os/fd.h"
-
-enum { COMPARE_MAX = 1024 * 1024 };
 
 struct move {
     struct guard *g;
@@ -99,6 +98,7 @@ static int judge_move(struct move *m) {
     if (end_is_protected(m, m->from, kind))
         return guard_refuse(m->g, m->from->rel, GUARD_WHY_PROTECTED, -EACCES);
     if (end_is_protected(m, m->to, kind) || end_is_protected(m, m->to, place_kind(m->to)) ||
+        (kind != RULES_FOLDER && m->to->rel && guard_git_is_modules(m->to->rel)) ||
         (kind != RULES_FILE && m->to->rel && guard_rules_in_git_core(m->to->rel)) ||
         (kind == RULES_LINK && m->to->rel && guard_rules_below_git(m->to->rel)))
         return guard_refuse(m->g, m->to->rel, GUARD_WHY_PROTECTED, -EACCES);
@@ -141,45 +141,6 @@ static int touch_move(struct move *m) {
         return r == -E2BIG ? -EXDEV : r;
     r = guard_touch(m->g, m->from, true);
     return r < 0 ? r : guard_touch(m->g, m->to, true);
-}
-
-static int compare_files(int a, int b) {
-    char x[8192], y[sizeof x];
-    size_t total = 0;
-
-    for (;;) {
-        ssize_t n = fd_read_some(a, x, sizeof x), k = fd_read_some(b, y, sizeof y);
-
-        if (n < 0 || k < 0 || n != k || memcmp(x, y, (size_t)n) != 0)
-            return -EACCES;
-        if (n == 0)
-            return 0;
-        total += (size_t)n;
-        if (total > COMPARE_MAX)
-            return -EACCES;
-    }
-}
-
-/* git writes its configuration anew, through config.lock, also when it ends up as it was: then it may believe that it did. Not the host's git, whose lock
- * would be gone. */
-static bool is_config_rewrite(const struct move *m) {
-    const struct place *f = m->from, *t = m->to;
-
-    return f->rel && t->rel && f->dir >= 0 && known_has(m->g, &f->st, f->birth_ns) && t->exists && S_ISREG(f->st.st_mode) &&
-           S_ISREG(t->st.st_mode) && str_eq(f->name, "config.lock") && str_eq(t->name, "config") &&
-           strlen(f->path) == strlen(t->path) + strlen(".lock") && str_starts(f->path, t->path) &&
-           guard_rules_below_git(t->rel) && guard_rules_protect(&m->g->rules, t->rel, RULES_FILE);
-}
-
-static int rewrite_config(const struct move *m) {
-    const int flags = O_RDONLY | O_NONBLOCK;
-    CLEANUP(closep) int a = place_open(m->from, flags, 0);
-    CLEANUP(closep) int b = place_open(m->to, flags, 0);
-    int r = a < 0 || b < 0 ? -EACCES : compare_files(a, b);
-
-    if (r < 0)
-        return guard_refuse(m->g, m->to->rel, GUARD_WHY_PROTECTED, r);
-    return unlinkat(m->from->dir, m->from->name, 0) < 0 ? -errno : 0;
 }
 
 static int judge_and_touch(struct guard *g, const struct place *from, const struct place *to, bool exchange) {
@@ -239,7 +200,7 @@ static int rename_as_judged(const struct guard *g, const struct place *from, con
 long guard_run_rename(struct call *c) {
     CLEANUP(place_done) struct place from = PLACE_INIT;
     CLEANUP(place_done) struct place to = PLACE_INIT;
-    struct move m = {.g = c->g, .from = &from, .to = &to};
+    enum git_role role;
     unsigned flags = (unsigned)c->arg[4];
     bool exchange = flags & RENAME_EXCHANGE;
     int making, r = find_both(c, &from, &to);
@@ -248,8 +209,10 @@ long guard_run_rename(struct call *c) {
         return r;
     if (!caller_waits(c))
         return GUARD_ANSWERED;
-    if (from.exists && is_config_rewrite(&m) && flags == 0)
-        return rewrite_config(&m);
+    role = can_happen(&from, &to, flags) && to.rel && !exchange && S_ISREG(from.st.st_mode) ? guard_git_role(c->g, to.rel)
+                                                                                            : GIT_NONE;
+    if (role == GIT_CONFIG || role == GIT_MODULES)
+        return guard_git_put(c->g, &from, &to, role);
     if (can_happen(&from, &to, flags))
         r = judge_and_touch(c->g, &from, &to, exchange);
     making = r < 0 ? r : guard_making(c->g, &to, place_kind(&from));

@@ -12,6 +12,7 @@
 
 #include "init/guard/guard_judge.h"
 #include "init/guard/guard_run.h"
+#include "init/guard/guard_stage.h"
 #include "init/guard/guard_touch.h"
 #include "os/fd.h"
 
@@ -31,6 +32,17 @@ int guard_install_fd(const struct call *c, int fd, bool cloexec) {
     if (ioctl(c->listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) >= 0)
         return GUARD_ANSWERED;
     return errno == ENOENT ? GUARD_ANSWERED : -errno; /* ENOENT: the caller died; else its limit of descriptors */
+}
+
+/* A file that is open for writing anywhere cannot be executed (ETXTBSY), and a caller that copies a program may write, close and execute it
+ * before we run again. So it goes on only when our own descriptor is closed: it is answered by the number of its own, which costs another
+ * turn of both. A file that is not executable yet becomes that by a call that comes to us, too. Takes fd. */
+static int hand_over_writer(const struct call *c, int fd, bool cloexec) {
+    struct seccomp_notif_addfd add = {.id = c->id, .srcfd = (uint32_t)fd, .newfd_flags = cloexec ? O_CLOEXEC : 0};
+    int r = ioctl(c->listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add), e = errno;
+
+    close(fd);
+    return r >= 0 ? r : e == ENOENT ? GUARD_ANSWERED : -e;
 }
 
 static bool writes(int flags) {
@@ -164,7 +176,7 @@ static int exact_flags(const struct place *p, int flags) {
     return !p->exists ? flags | O_EXCL : S_ISREG(p->st.st_mode) ? flags & ~O_CREAT : flags;
 }
 
-/* Before the caller has it: which file it is. -ESTALE: another than the one that was judged. */
+/* Before the caller has it: which file it is. -ESTALE: another than the one that was judged. 1: it can be written and executed. */
 static int note_opened(struct guard *g, const struct place *p, int fd, int flags) {
     struct stat st;
     uint64_t birth_ns;
@@ -178,7 +190,7 @@ static int note_opened(struct guard *g, const struct place *p, int fd, int flags
     if (p->exists && !(flags & TMPFILE) && (st.st_ino != p->st.st_ino || st.st_dev != p->st.st_dev))
         return p->rel ? -ESTALE : 0;
     known_add(g, &st, birth_ns, p->exists && !(flags & TMPFILE) && judge_is_fresh(g, &st, birth_ns));
-    return 0;
+    return (flags & O_ACCMODE) != O_RDONLY && S_ISREG(st.st_mode) && (st.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH));
 }
 
 static bool makes(const struct place *p, int flags) {
@@ -200,6 +212,8 @@ static long open_once(struct call *c, const char *path) {
         return -EEXIST;
     if (p.rel && !p.exists && !(flags & (O_CREAT | TMPFILE))) /* the host may make it in this moment: that one was not judged */
         return -ENOENT;
+    if ((flags & O_ACCMODE) != O_RDONLY && !(flags & TMPFILE) && guard_stage_wants(c->g, &p))
+        return guard_stage_open(c, &p, flags, (mode_t)c->arg[3] & 07777);
     r = judge_open(c, &p, flags);
     if (r < 0)
         return r;
@@ -214,6 +228,8 @@ static long open_once(struct call *c, const char *path) {
     if ((fd == -EEXIST && !p.exists && !exclusive) || (fd == -ENOENT && p.exists && (flags & O_CREAT)))
         return -ESTALE;
     r = fd < 0 ? fd : note_opened(c->g, &p, fd, flags);
+    if (r > 0)
+        return hand_over_writer(c, TAKE_FD(fd), flags & O_CLOEXEC);
     return r < 0 ? r : guard_install_fd(c, fd, flags & O_CLOEXEC);
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "init/guard/guard_git.h"
 #include "init/guard/guard_judge.h"
 #include "init/guard/guard_run.h"
 #include "init/guard/guard_touch.h"
@@ -97,10 +98,12 @@ long guard_run_symlink(struct call *c) {
     r = r < 0 ? r : find(c, 2, false, &p);
     if (r <= 0)
         return r < 0 ? r : GUARD_ANSWERED;
-    r = before_creation(c, &p, RULES_LINK);
+    r = before_creation(c, &p, p.rel && guard_git_is_probe(p.rel, target) ? RULES_FILE : RULES_LINK);
     return r < 0 ? r : result_of(symlinkat(target, p.dir, p.name));
 }
 
+/* To the inside hidden files do not exist; what is shown in their place cannot be removed. So that `git clean -fdx` and `rm -r` go on as if
+ * they were gone, removing one, or a folder that holds nothing else, succeeds and does nothing. The report of the run names it. */
 long guard_run_unlink(struct call *c) {
     CLEANUP(place_done) struct place p = PLACE_INIT;
     int r = find(c, 1, false, &p), flags = (int)c->arg[2];
@@ -111,11 +114,14 @@ long guard_run_unlink(struct call *c) {
         return -EINVAL;
     if (p.rel && !p.exists)
         return -ENOENT;
+    if (p.rel && S_ISDIR(p.st.st_mode) == !!(flags & AT_REMOVEDIR) && guard_rules_hide(&c->g->rules, p.rel, place_kind(&p)))
+        return guard_refuse(c->g, p.rel, GUARD_WHY_HIDDEN, 0);
     if (p.exists) {
         r = judge_remove(c->g, &p);
         r = r < 0 ? r : guard_touch(c->g, &p, true);
     }
-    return r < 0 ? r : result_of(unlinkat(p.dir, p.name, flags));
+    r = r < 0 ? r : (int)result_of(unlinkat(p.dir, p.name, flags));
+    return r == -ENOTEMPTY && judge_holds_only_hidden(c->g, &p) ? 0 : r;
 }
 
 long guard_run_link(struct call *c) {
@@ -148,14 +154,10 @@ long guard_run_link(struct call *c) {
     return r;
 }
 
-/* What changes something that exists: *ret is a path that leads to exactly what was judged. */
-static int before_change(const struct call *c, struct place *p, char ret[static GUARD_PROC_PATH]) {
-    int r;
+/* *ret is a path that leads to exactly what was judged. */
+static int pin_place(const struct call *c, struct place *p, char ret[static GUARD_PROC_PATH]) {
+    int r = guard_touch(c->g, p, false);
 
-    if (!p->exists)
-        return -ENOENT;
-    r = judge_write(c->g, p);
-    r = r < 0 ? r : guard_touch(c->g, p, false);
     if (r < 0)
         return r;
     if (p->object < 0)
@@ -164,6 +166,13 @@ static int before_change(const struct call *c, struct place *p, char ret[static 
         return -errno;
     snprintf(ret, GUARD_PROC_PATH, "/proc/self/fd/%d", p->object);
     return 0;
+}
+
+/* What changes something that exists. */
+static int before_change(const struct call *c, struct place *p, char ret[static GUARD_PROC_PATH]) {
+    int r = p->exists ? judge_write(c->g, p) : -ENOENT;
+
+    return r < 0 ? r : pin_place(c, p, ret);
 }
 
 static int find_and_judge(const struct call *c, bool follow, struct place *p, char proc[static GUARD_PROC_PATH]) {
@@ -198,8 +207,11 @@ static int before_closing(struct guard *g, const struct place *p, mode_t mode) {
 long guard_run_chmod(struct call *c) {
     CLEANUP(place_done) struct place p = PLACE_INIT;
     char proc[GUARD_PROC_PATH];
-    int r = find_and_judge(c, true, &p, proc);
+    int r = find(c, 1, true, &p);
 
+    if (r <= 0)
+        return r < 0 ? r : GUARD_ANSWERED;
+    r = guard_git_may_chmod(c->g, &p, (mode_t)c->arg[2]) ? pin_place(c, &p, proc) : before_change(c, &p, proc);
     r = r < 0 ? r : before_closing(c->g, &p, (mode_t)c->arg[2]);
     return r < 0 ? r : result_of(chmod(proc, (mode_t)c->arg[2] & 07777));
 }

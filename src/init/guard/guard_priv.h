@@ -27,6 +27,7 @@ enum {
     GUARD_LATER_MAX = 64,     /* calls that wait for a file of the host's to come to rest; past it: EBUSY at once */
     GUARD_LATER_MS = 20,      /* how often it is looked */
     GUARD_PATIENCE_MS = 3000, /* how long; past it: EBUSY */
+    GUARD_STAGES_MAX = 16,    /* files of git's that are being written in place (guard_stage.h); past it: EACCES */
     GUARD_TRIES = 16          /* of an open whose file the host replaces at the same time */
 };
 
@@ -86,6 +87,12 @@ struct guard_listeners {
     size_t n, next; /* next: whose turn it is when several have calls */
 };
 
+struct guard_stages {
+    struct guard_stage *v[GUARD_STAGES_MAX];
+    size_t n;
+    int inotify; /* 0: not yet */
+};
+
 struct guard {
     const struct init_start *start; /* lives as long as bawn-init */
     enum { GUARD_NEW, GUARD_READY, GUARD_BROKEN } state;
@@ -110,6 +117,7 @@ struct guard {
     size_t n_later;
     uint64_t later_ms;  /* when to try them again; 0: there are none */
     uint64_t waited_ms; /* what the present call has waited */
+    struct guard_stages stages;
 };
 
 /* The kernel says that there is nothing, which is not the same as not being able to look: only this may lead to "allowed". */

@@ -12,6 +12,7 @@
 #include "proto/guardmsg.h"
 #include "proto/initmsg.h"
 #include "workspace/hide/ignore.h"
+#include "workspace/hide/protect.h"
 
 static int add_texts(struct ignore *ig, const struct init_text *texts, size_t n, struct err *err) {
     for (size_t i = 0; i < n; i++) {
@@ -58,6 +59,8 @@ static int add_leads_of(struct ignore *ig, const struct init_text *t, struct err
 int guard_rules_add_protect(struct guard_rules *r, const struct init_text *t, struct err *err) {
     int e = add_texts(r->protect, t, 1, err);
 
+    if (e >= 0 && !str_eq(t->origin, PROTECT_ORIGIN))
+        e = add_texts(r->own, t, 1, err);
     return e < 0 ? e : add_leads_of(r->leads, t, err);
 }
 
@@ -65,8 +68,9 @@ int guard_rules_init(struct guard_rules *r, const struct init_text *hide, size_t
                      size_t n_protect, struct err *err) {
     int e = 0;
 
-    *r = (struct guard_rules){.hide = ignore_new(), .protect = ignore_new(), .hidden = ignore_new(), .leads = ignore_new()};
-    if (!r->hide || !r->protect || !r->hidden || !r->leads)
+    *r = (struct guard_rules){
+        .hide = ignore_new(), .protect = ignore_new(), .hidden = ignore_new(), .leads = ignore_new(), .own = ignore_new()};
+    if (!r->hide || !r->protect || !r->hidden || !r->leads || !r->own)
         e = err_oom(err);
     e = e < 0 ? e : add_texts(r->hide, hide, n_hide, err);
     for (size_t i = 0; e >= 0 && i < n_hide; i++)
@@ -103,6 +107,7 @@ void guard_rules_done(struct guard_rules *r) {
     ignore_free(TAKE_PTR(r->protect));
     ignore_free(TAKE_PTR(r->hidden));
     ignore_free(TAKE_PTR(r->leads));
+    ignore_free(TAKE_PTR(r->own));
 }
 
 static bool name_is(const char *name, size_t len, const char *want) {
@@ -159,7 +164,7 @@ bool guard_rules_is_git(const char *path) {
 }
 
 /* What follows the first .git of a path; NULL: nothing. */
-static const char *behind_git(const char *path) {
+const char *guard_rules_behind_git(const char *path) {
     const char *next;
 
     for (; path; path = next)
@@ -169,11 +174,11 @@ static const char *behind_git(const char *path) {
 }
 
 bool guard_rules_below_git(const char *path) {
-    return behind_git(path) != NULL;
+    return guard_rules_behind_git(path) != NULL;
 }
 
 bool guard_rules_is_top_of_git(const char *path) {
-    const char *part = behind_git(path);
+    const char *part = guard_rules_behind_git(path);
 
     return part && *part && !strchr(part, '/');
 }
@@ -181,10 +186,12 @@ bool guard_rules_is_top_of_git(const char *path) {
 bool guard_rules_in_git_core(const char *path) {
     static const char *const free_parts[] = {"objects", "refs",         "logs",         "rr-cache",
                                              "lfs",     "rebase-merge", "rebase-apply", "sequencer"};
-    const char *next, *part = behind_git(path);
+    const char *next, *part = guard_rules_behind_git(path);
     size_t len;
 
     if (!part)
+        return false;
+    if (str_starts(part, "modules/") && strstr(part, "/objects/"))
         return false;
     len = first_name(part, &next);
     for (size_t i = 0; next && i < ARRAY_LEN(free_parts); i++)
@@ -195,7 +202,7 @@ bool guard_rules_in_git_core(const char *path) {
 
 /* git rewrites its configuration through this file even when nothing changes; guard_move.c looks at what becomes of it. */
 static bool is_config_lock(const char *path) {
-    const char *part = behind_git(path);
+    const char *part = guard_rules_behind_git(path);
 
     return part && str_eq(part, "config.lock");
 }
@@ -250,10 +257,32 @@ static bool is_behind_link(const struct guard_rules *r, const char *path, enum r
     return false;
 }
 
+/* The folder in which the first .git of a path lies is protected for another reason: .idea/.git. */
+static bool is_in_other(const struct guard_rules *r, const char *path) {
+    char folder[PATH_MAX];
+    const char *next, *at = path;
+
+    while (at && !means_git(at, first_name(at, &next)))
+        at = next;
+    if (!at || at == path)
+        return false;
+    snprintf(folder, sizeof folder, "%.*s", (int)(at - path) - 1, path);
+    return matches(r->protect, folder, RULES_FOLDER);
+}
+
+bool guard_rules_is_ours(const struct guard_rules *r, const char *path, enum rules_kind kind) {
+    char folded[PATH_MAX];
+
+    fold(path, folded);
+    return str_eq(folded, path) && !matches(r->own, path, kind) && !is_behind_link(r, path, kind) && !is_in_other(r, path);
+}
+
 bool guard_rules_protect(const struct guard_rules *r, const char *path, enum rules_kind kind) {
     char folded[PATH_MAX];
 
     if (!path || !*path || is_config_lock(path))
+        return false;
+    if (kind == RULES_FILE && protect_is_sample(path) && guard_rules_is_ours(r, path, kind))
         return false;
     fold(path, folded);
     return matches(r->protect, folded, kind) || is_behind_link(r, path, kind);

@@ -270,10 +270,24 @@ void guard_tell(struct guard *g, enum guard_msg_type type, const char *rel, int 
 }
 
 int guard_refuse(struct guard *g, const char *rel, enum guard_why why, int r) {
+    return guard_refuse_for(g, rel, why, r, "");
+}
+
+int guard_refuse_for(struct guard *g, const char *rel, enum guard_why why, int r, const char *detail) {
+    size_t len = strlen(rel), more = strlen(detail);
+    char text[GUARD_PATH_MAX + 1];
     struct touch_packet p;
 
-    p.head = (struct guard_msg){.type = GUARD_MSG_REFUSED, .value = (int32_t)why};
-    if (*rel && seen_add(&g->seen, why, rel))
-        send_packet(g, &p, rel, NULL);
+    snprintf(text, sizeof text, "%s%s%s", rel, more ? "\n" : "", detail);
+    if (len == 0 || g->sock < 0 || !seen_add(&g->seen, why, text))
+        return r;
+    len = strlen(text);
+    p.head = (struct guard_msg){
+        .type = GUARD_MSG_REFUSED, .value = (int32_t)why, .path_len = (uint32_t)MIN_OF(len, GUARD_PATH_MAX - 1)};
+    memcpy(p.path, text, p.head.path_len);
+    if (more && strlen(rel) < p.head.path_len)
+        p.path[strlen(rel)] = 0;
+    if (sock_send(g->sock, &p, sizeof p.head + p.head.path_len, NULL, 0) != 0)
+        guard_orphan(g);
     return r;
 }

@@ -11,9 +11,10 @@ bool seen_has(const struct guard_seen *s, unsigned salt, const char *path);
 int guard_touch_new(struct guard *g, const char *rel); /* nothing is there yet */
 int guard_touch_at(struct guard *g, const char *rel, int dir, const char *name, const struct stat *st, bool unlinking);
 int guard_touch(struct guard *g, const struct place *p, bool unlinking); /* whatever is there; outside: nothing to do */
-int guard_ask(struct guard *g, enum guard_msg_type type, const char *rel, int value); /* the answer */
-void guard_tell(struct guard *g, enum guard_msg_type type, const char *rel, int fd);  /* fd -1: none */
-int guard_refuse(struct guard *g, const char *rel, enum guard_why why, int r);        /* tells it; returns r */
+int guard_ask(struct guard *g, enum guard_msg_type type, const char *rel, int value);                  /* the answer */
+void guard_tell(struct guard *g, enum guard_msg_type type, const char *rel, int fd);                   /* fd -1: none */
+int guard_refuse(struct guard *g, const char *rel, enum guard_why why, int r);                         /* tells it; returns r */
+int guard_refuse_for(struct guard *g, const char *rel, enum guard_why why, int r, const char *detail); /* and why exactly */
 int guard_send_share(struct guard *g, int fd);
 /* -EBUSY: a program of the host has it open for writing; -EEXIST: none has, and a rename brought it to this name; else it is unknown. */
 int guard_ask_open(struct guard *g, const char *rel, const struct stat *st);

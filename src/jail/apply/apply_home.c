@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "jail/apply/apply_priv.h"
 #include "jail/apply/jail_apply.h"
 #include "jail/plan/plan.h"
 #include "os/clock.h"
@@ -127,10 +128,6 @@ static int make_dir(int dir, const char *name, const struct step *s) {
     return fd < 0 ? fd : 0;
 }
 
-static int make_link(int dir, const char *name, const struct step *s) {
-    return symlinkat(s->from, dir, name) < 0 ? -errno : 0;
-}
-
 /* Anew at each start: it holds the certificate authority of this life. */
 static int make_copy(struct launch *l, int dir, const char *name, const struct step *s) {
     CLEANUP(closep) int from = openat(l->root_fd, s->from + 1, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -166,7 +163,7 @@ static int attach(struct launch *l, int dir, const char *name, const struct step
     if (*tree < 0)
         *tree = mount_clone(AT_FDCWD, s->from, true);
     if (*tree < 0)
-        return *tree == -ENOENT && s->optional ? 0 : *tree;
+        return s->optional && (s->kind == STEP_EXTRA || *tree == -ENOENT) ? 0 : *tree;
     if (fstat(*tree, &st) < 0)
         return -errno;
     at = S_ISDIR(st.st_mode) ? step_into(dir, name, 0755, true) : file_point(dir, name);
@@ -195,7 +192,8 @@ int apply_home(struct launch *l, const struct step *s) {
     if (dir >= 0)
         r = is_mount(s->kind)         ? attach(l, dir, name, s)
             : s->kind == STEP_DIR     ? make_dir(dir, name, s)
-            : s->kind == STEP_SYMLINK ? make_link(dir, name, s)
+            : s->kind == STEP_SYMLINK ? (symlinkat(s->from, dir, name) < 0 ? -errno : 0)
+            : s->kind == STEP_FILE    ? root_make_file(dir, name, s->from, s->mode)
             : s->kind == STEP_COPY    ? make_copy(l, dir, name, s)
                                       : -EOPNOTSUPP;
     return !is_mount(s->kind) && is_theirs(r) ? 0 : MIN_OF(r, 0);

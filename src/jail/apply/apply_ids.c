@@ -83,11 +83,7 @@ static int idmap_child(void *arg) {
 
 int idmap_userns(uid_t owner_uid, uid_t host_uid, gid_t owner_gid, gid_t host_gid) {
     struct apply_idmap m = {owner_uid, host_uid, owner_gid, host_gid, -EIO};
-    pid_t pid = process_clone(idmap_child, &m, CLONE_NEWUSER | CLONE_VM | CLONE_VFORK | CLONE_FILES, NULL);
+    int r = process_clone_run(idmap_child, &m, CLONE_NEWUSER);
 
-    if (pid < 0)
-        return pid;
-    while (syscall(SYS_wait4, pid, NULL, 0, NULL) < 0 && errno == EINTR)
-        ;
-    return m.fd;
+    return r < 0 ? r : m.fd;
 }

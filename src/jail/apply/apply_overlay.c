@@ -63,12 +63,6 @@ static int mount_point(int mask, int lower, const char *path, bool is_dir) {
     return file < 0 && errno != EEXIST ? -errno : 0;
 }
 
-static bool is_inside(const struct plan *p, const struct step *s) {
-    size_t n = strlen(p->workspace);
-
-    return s->kind == STEP_EXTRA && strncmp(s->to, p->workspace, n) == 0 && s->to[n] == '/';
-}
-
 static int fill_mask(struct launch *l, int mask, int lower) {
     const struct plan *p = l->plan;
     struct stat st;
@@ -80,8 +74,9 @@ static int fill_mask(struct launch *l, int mask, int lower) {
         if (s->kind == STEP_SUBSTITUTE)
             r = substitute(mask, lower, below(p, s), s->from);
         else if (s->kind == STEP_WHITEOUT)
-            r = mask_path(mask, lower, s->from);
-        else if (is_inside(p, s) && (r = (l->trees[i] >= 0 ? fstat(l->trees[i], &st) : stat(s->from, &st))) == 0)
+            r = s->tracked.n ? mask_tracked(mask, lower, s) : mask_path(mask, lower, s->from);
+        else if (s->kind == STEP_EXTRA && str_below(s->to, p->workspace) &&
+                 (r = (l->trees[i] >= 0 ? fstat(l->trees[i], &st) : stat(s->from, &st))) == 0)
             r = mount_point(mask, lower, below(p, s), S_ISDIR(st.st_mode));
         else if (r < 0)
             r = -errno;
@@ -120,12 +115,6 @@ static int attach_layers(struct launch *l) {
     return r < 0 ? r : mount_attach(l->run, l->root_fd, dirs[2]);
 }
 
-static int detach_layers(void) {
-    if (syscall(SYS_umount2, "proc/lower", LAZY_UMOUNT) < 0 || syscall(SYS_umount2, "proc/run", LAZY_UMOUNT) < 0)
-        return -errno;
-    return 0;
-}
-
 /* The current directory is the new root. */
 int apply_overlay(struct launch *l, const struct step *s, int *ret_mount) {
     static const struct fs_param params[] = {{"userxattr", NULL},
@@ -145,9 +134,8 @@ int apply_overlay(struct launch *l, const struct step *s, int *ret_mount) {
     if (fd < 0)
         return err_sys(&l->err, fd, "overlay of '%s' (needs overlayfs in user namespaces, Linux 5.11; else use --workspace sync)",
                        s->to);
-    r = detach_layers();
-    if (r < 0)
-        return err_sys(&l->err, r, "layers of the workspace");
+    if (syscall(SYS_umount2, "proc/lower", LAZY_UMOUNT) < 0 || syscall(SYS_umount2, "proc/run", LAZY_UMOUNT) < 0)
+        return err_sys(&l->err, -errno, "layers of the workspace");
     *ret_mount = TAKE_FD(fd);
     return 0;
 }

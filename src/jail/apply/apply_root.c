@@ -8,7 +8,8 @@
  *   2. directories, files, symlinks, read-only host parts
  *   3. the whole tree read-only, nosuid, nodev, private propagation, in one call
  *   4. what must be writable or special: private areas (subdirectories of the same tmpfs, so that one quota
- *      holds for all of them), devices, /proc, the workspace, extra mounts
+ *      holds for all of them), devices, /proc, the workspace, extra mounts. Private areas on disk are mounted in step 1, so that
+ *      places are made in them as in the others, and are let be written again
  *   5. pivot into it, the host's tree is detached
  */
 #include <errno.h>
@@ -25,11 +26,13 @@
 #include "jail/apply/blank.h"
 #include "jail/apply/template.h"
 #include "jail/plan/plan.h"
+#include "os/dir.h"
+#include "os/fd.h"
 #include "os/mountapi.h"
 
 enum { LAZY_UMOUNT = 2 /* MNT_DETACH */, PRIVATE_INODES_MAX = 1000000, BYTES_PER_INODE = 4096 };
 
-static bool before_sealing(const struct step *s) {
+bool root_before_sealing(const struct step *s) {
     enum step_kind kind = s->kind;
 
     return !s->at_home && (kind == STEP_DIR || kind == STEP_SYMLINK || kind == STEP_FILE || kind == STEP_COPY || kind == STEP_RO);
@@ -39,17 +42,12 @@ static bool has_tree(const struct launch *l) {
     return l->blank && l->blank->tree >= 0;
 }
 
-/* Came with the pool's tree (template.h). */
-static bool is_there(const struct launch *l, const struct step *s) {
-    return has_tree(l) && template_holds(l->plan, s);
-}
-
 static int run_steps(struct launch *l, bool before) {
     for (size_t i = 0; i < l->plan->n_steps; i++) {
         const struct step *s = &l->plan->steps[i];
         int r;
 
-        if (before_sealing(s) != before || is_there(l, s))
+        if (root_before_sealing(s) != before || (has_tree(l) && template_holds(l->plan, s))) /* came with the pool's tree */
             continue;
         r = s->at_home ? apply_home(l, s) : apply_step(l, s);
         /* A container that covers parts of its /proc: the kernel then refuses an uncovered one. */
@@ -61,8 +59,34 @@ static int run_steps(struct launch *l, bool before) {
     return 0;
 }
 
+/* New and empty: nothing inside has ever seen it. */
+static int attach_disk(struct launch *l, const struct step *s) {
+    int *tree = &l->trees[s - l->plan->steps], r;
+
+    if (*tree < 0)
+        *tree = mount_clone(AT_FDCWD, s->from, false);
+    if (*tree < 0)
+        return *tree;
+    r = mount_restrict(*tree, ATTR_NOSUID_NODEV, false);
+    r = r < 0 ? r : mount_attach(*tree, l->made_fd, apply_rel(s));
+    if (r < 0 || !apply_is_layered(l))
+        return r;
+    closep(tree); /* an overlay does not show what is mounted in its layers: it is mounted there again */
+    return *tree = mount_clone(l->made_fd, apply_rel(s), false);
+}
+
+static int make_private(struct launch *l, const struct step *s) {
+    int r = dir_make(l->made_fd, apply_rel(s), s->mode, 0755);
+
+    if (r < 0 || s->on_disk)
+        return r < 0 ? r : attach_disk(l, s);
+    if (fchmodat(l->made_fd, apply_rel(s), s->mode, 0) < 0)
+        return -errno;
+    return l->trees[s - l->plan->steps] = mount_clone(l->made_fd, apply_rel(s), false);
+}
+
 /* Mount points of everything that comes after sealing; private areas are cloned while still writable. */
-static int make_late_points(struct launch *l) {
+int root_make_late_points(struct launch *l) {
     for (size_t i = 0; i < l->plan->n_steps; i++) {
         const struct step *s = &l->plan->steps[i];
         struct stat st;
@@ -71,15 +95,11 @@ static int make_late_points(struct launch *l) {
         if (has_tree(l) && s->kind != STEP_PRIVATE && !template_leaves(l->plan, s->to))
             continue;
         if (s->kind == STEP_PRIVATE) {
-            r = root_make_dirs(l->made_fd, apply_rel(s), s->mode);
-            if (r == 0 && fchmodat(l->made_fd, apply_rel(s), s->mode, 0) < 0)
-                r = -errno;
-            if (r == 0)
-                r = l->trees[i] = mount_clone(l->made_fd, apply_rel(s), false);
+            r = make_private(l, s);
         } else if (s->kind == STEP_WORKSPACE) {
-            r = s->at_home ? 0 : root_make_dirs(l->made_fd, apply_rel(s), 0755);
+            r = s->at_home ? 0 : dir_make(l->made_fd, apply_rel(s), 0755, 0755);
         } else if (s->kind == STEP_OVERLAY) {
-            r = s->at_home ? 0 : root_make_dirs(l->made_fd, apply_rel(s), 0755);
+            r = s->at_home ? 0 : dir_make(l->made_fd, apply_rel(s), 0755, 0755);
             if (r == 0 && (r = apply_overlay(l, s, &l->trees[i])) < 0)
                 return r;
         } else if (s->kind == STEP_DEVICE) {
@@ -90,7 +110,7 @@ static int make_late_points(struct launch *l) {
         } else if (s->kind == STEP_EXTRA && !s->at_home) {
             /* what root cloned before may lie where the sandbox's id cannot look */
             r = (l->trees[i] >= 0 ? fstat(l->trees[i], &st) : stat(s->from, &st)) < 0
-                    ? -errno
+                    ? (s->optional ? 0 : -errno)
                     : root_make_point(l->made_fd, apply_rel(s), &st);
         }
         if (r < 0)
@@ -99,7 +119,7 @@ static int make_late_points(struct launch *l) {
     return 0;
 }
 
-static const char *too_old(int r) {
+const char *root_too_old(int r) {
     return r == -ENOSYS ? " (Bawn needs the mount calls of Linux 5.12)" : "";
 }
 
@@ -117,34 +137,34 @@ static int clone_workspace(struct launch *l) {
             r = r < 0 ? r : (l->run = mount_clone(AT_FDCWD, s->from, false));
         }
         if (r < 0)
-            return err_sys(&l->err, r, "workspace '%s'%s", l->plan->workspace, too_old(r));
+            return err_sys(&l->err, r, "workspace '%s'%s", l->plan->workspace, root_too_old(r));
     }
     return 0;
 }
 
 /* Made where /proc will cover them, so that they cannot be reached by name. Mode 0, on a read-only mount, without any capability:
  * no process inside opens them. */
-static int make_covers(struct launch *l) {
-    int r = root_make_dirs(l->root_fd, "proc/dir", 0);
+int root_make_covers(struct launch *l) {
+    int r = dir_make(l->root_fd, "proc/dir", 0, 0755);
 
     r = r < 0 ? r : root_make_file(l->root_fd, "proc/file", NULL, 0);
     return r < 0 ? err_sys(&l->err, r, "covers for hidden files") : 0;
 }
 
-static int open_covers(struct launch *l) {
-    l->empty_dir = openat(l->root_fd, "proc/dir", O_PATH | O_CLOEXEC);
-    l->empty_file = openat(l->root_fd, "proc/file", O_PATH | O_CLOEXEC);
-    return l->empty_dir < 0 || l->empty_file < 0 ? err_sys(&l->err, -errno, "covers for hidden files") : 0;
+int root_open_covers(struct launch *l) {
+    l->cover.dir = openat(l->root_fd, "proc/dir", O_PATH | O_CLOEXEC);
+    l->cover.file = openat(l->root_fd, "proc/file", O_PATH | O_CLOEXEC);
+    return l->cover.dir < 0 || l->cover.file < 0 ? err_sys(&l->err, -errno, "covers for hidden files") : 0;
 }
 
-static bool needs_covers(const struct plan *p) {
+bool root_needs_covers(const struct plan *p) {
     for (size_t i = 0; i < p->n_steps; i++)
         if (p->steps[i].kind == STEP_HIDE || p->steps[i].kind == STEP_HIDE_AGAIN)
             return true;
     return false;
 }
 
-static int new_tmpfs(struct launch *l) {
+int root_new_tmpfs(struct launch *l) {
     char size[32], inodes[32];
     uint64_t n = l->plan->private_size / BYTES_PER_INODE;
     const struct fs_param params[] = {{"size", size}, {"nr_inodes", inodes}, {"mode", "0755"}};
@@ -158,7 +178,7 @@ static int new_tmpfs(struct launch *l) {
     return fd < 0 ? err_sys(&l->err, fd, "sandbox root: mount tmpfs") : fd;
 }
 
-static int attach_root(struct launch *l) {
+int root_attach(struct launch *l) {
     int r = mount_attach(l->root_fd, AT_FDCWD, "/");
 
     l->no_userns = r == -EPERM || r == -EACCES; /* Landlock or AppArmor around us: no mounts */
@@ -168,27 +188,28 @@ static int attach_root(struct launch *l) {
 }
 
 static int build_root(struct launch *l, bool covers) {
-    int r = l->root_fd = l->made_fd = new_tmpfs(l);
+    int r = l->root_fd = l->made_fd = root_new_tmpfs(l);
 
-    if (r < 0 || (r = attach_root(l)) < 0 || (covers && ((r = make_covers(l)) < 0 || (r = open_covers(l)) < 0)) ||
-        (r = make_late_points(l)) < 0 || (r = run_steps(l, true)) < 0)
+    if (r < 0 || (r = root_attach(l)) < 0 ||
+        (covers && ((r = root_make_covers(l)) < 0 || (r = root_open_covers(l)) < 0 || (r = apply_tracked(l)) < 0)) ||
+        (r = root_make_late_points(l)) < 0 || (r = run_steps(l, true)) < 0)
         return r;
     r = mount_restrict(l->root_fd, ATTR_NOSUID_NODEV | MOUNT_ATTR_RDONLY, true);
-    return r < 0 ? err_sys(&l->err, r, "sandbox root: make read-only%s", too_old(r)) : 0;
+    return r < 0 ? err_sys(&l->err, r, "sandbox root: make read-only%s", root_too_old(r)) : 0;
 }
 
 /* The pool's tree is sealed already. Private areas, and what is made in them, are of a tmpfs that only this sandbox has; it is
  * attached for a moment where /proc will be, because before Linux 6.15 parts of a detached mount cannot be copied. */
 static int take_tree(struct launch *l) {
-    int r = l->made_fd = new_tmpfs(l);
+    int r = l->made_fd = root_new_tmpfs(l);
 
     l->root_fd = l->blank->tree;
-    if (r < 0 || (r = attach_root(l)) < 0 || (needs_covers(l->plan) && (r = open_covers(l)) < 0))
+    if (r < 0 || (r = root_attach(l)) < 0 || (root_needs_covers(l->plan) && (r = root_open_covers(l)) < 0))
         return r;
     r = mount_attach(l->made_fd, l->root_fd, "proc");
     if (r < 0)
         return err_sys(&l->err, r, "sandbox root: private areas");
-    r = make_late_points(l);
+    r = root_make_late_points(l);
     r = r < 0 ? r : run_steps(l, true);
     /* An overlay's mask is in there, and is filled again while the sandbox runs (covers.c): it stays, below /proc. */
     if (r == 0 && l->plan->mode != WORKSPACE_OVERLAY && syscall(SYS_umount2, "proc", LAZY_UMOUNT) < 0)
@@ -204,7 +225,7 @@ int apply_root(struct launch *l) {
     if (r < 0)
         return r;
     l->workspace_fd = l->home_fd = -1;
-    r = has_tree(l) ? take_tree(l) : build_root(l, needs_covers(l->plan));
+    r = apply_is_layered(l) ? apply_image_root(l) : has_tree(l) ? take_tree(l) : build_root(l, root_needs_covers(l->plan));
     return r < 0 ? r : run_steps(l, false);
 }
 
@@ -222,5 +243,7 @@ int apply_enter(struct launch *l) {
         return err_sys(&l->err, -errno, "sandbox root: pivot_root");
     if (syscall(SYS_umount2, ".", LAZY_UMOUNT) < 0)
         return err_sys(&l->err, -errno, "sandbox root: detach the host's tree");
+    if (apply_is_layered(l) && apply_image_enter(l) < 0)
+        return l->err.code;
     return chdir("/") < 0 ? err_sys(&l->err, -errno, "sandbox root: chdir") : 0;
 }

@@ -51,18 +51,13 @@ static int blank_child(void *arg) {
 }
 
 static int clone_blank(struct blank_making *m, struct err *err) {
-    pid_t pid = process_clone(
-        blank_child, m, CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_VM | CLONE_VFORK | CLONE_FILES, NULL);
+    int r = process_clone_run(blank_child, m, CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS);
 
-    if (pid < 0)
-        return err_sys(err, pid, "create namespaces");
-    while (syscall(SYS_wait4, pid, NULL, 0, NULL) < 0 && errno == EINTR)
-        ;
-    if (m->launch.err.code) {
+    if (r < 0)
+        return err_sys(err, r, "create namespaces");
+    if (m->launch.err.code)
         *err = m->launch.err;
-        return err->code;
-    }
-    return 0;
+    return m->launch.err.code;
 }
 
 int blank_make(const struct plan_ids *ids, struct blank *ret, struct err *err) {

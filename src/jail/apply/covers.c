@@ -89,21 +89,17 @@ static bool is_masked(const struct cover_request *req, const char *path) {
     return m && m->len && bsearch(&path, m->v, m->len, sizeof path, str_compare);
 }
 
-/* The folders on the way to a path, see mask.h. */
-struct way {
-    struct stat *folders; /* NULL: it is gone, or masked already */
-};
-
-/* Before the namespaces are entered: root's sandbox has an id that may not look everywhere. What is gone is left out. */
-static int look_at_folders(const struct cover_request *req, struct way **ret) {
-    struct way *ways = req->upper < 0 ? NULL : calloc(req->paths->len + 1, sizeof *ways);
+/* The folders on the way to each path, see mask.h; NULL: it is gone, or masked already. Before the namespaces are entered: root's
+ * sandbox has an id that may not look everywhere. */
+static int look_at_folders(const struct cover_request *req, struct stat ***ret) {
+    struct stat **ways = req->upper < 0 ? NULL : calloc(req->paths->len + 1, sizeof(struct stat *));
     size_t n;
     int r = 0;
 
     if (req->upper >= 0 && !ways)
         return -ENOMEM;
     for (size_t i = 0; ways && r == 0 && i < req->paths->len; i++) {
-        r = is_masked(req, req->paths->v[i]) ? 0 : mask_look(req->lower, req->paths->v[i], &ways[i].folders, &n);
+        r = is_masked(req, req->paths->v[i]) ? 0 : mask_look(req->lower, req->paths->v[i], &ways[i], &n);
         r = is_gone(r) ? 0 : r;
     }
     *ret = ways; /* lives as long as this process */
@@ -111,7 +107,7 @@ static int look_at_folders(const struct cover_request *req, struct way **ret) {
 }
 
 /* What overlayfs looks up from now on finds a whiteout, whatever the command or the host make around it, and in whatever order. */
-static int mask_all(const struct cover_request *req, const struct way *ways) {
+static int mask_all(const struct cover_request *req, struct stat *const *ways) {
     CLEANUP(closep) int mask = -1;
     int r = 0;
 
@@ -121,24 +117,25 @@ static int mask_all(const struct cover_request *req, const struct way *ways) {
     if (mask < 0)
         return mask;
     for (size_t i = 0; r == 0 && i < req->paths->len; i++)
-        if (ways[i].folders)
-            r = mask_path_as(mask, req->paths->v[i], ways[i].folders);
+        if (ways[i])
+            r = mask_path_as(mask, req->paths->v[i], ways[i]);
     return r;
+}
+
+static int open_parent(int top, const char *path, int flags, const char **ret_name) {
+    const char *slash = strrchr(path, '/');
+    CLEANUP(freep) char *dir = slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
+
+    *ret_name = slash ? slash + 1 : path;
+    return dir ? safepath_open(top, dir, flags | O_DIRECTORY) : -ENOMEM;
 }
 
 /* What overlayfs has looked up already does not see the mask: made and removed again through it, which leaves a whiteout in upper/. */
 static int make_absent(int top, const char *path) {
-    CLEANUP(freep) char *dir = strdup(path);
-    CLEANUP(closep) int parent = -1;
+    const char *name;
+    CLEANUP(closep) int parent = open_parent(top, path, O_PATH, &name);
     CLEANUP(closep) int fd = -1;
-    char *slash = dir ? strrchr(dir, '/') : NULL;
-    const char *name = slash ? path + (slash - dir) + 1 : path;
 
-    if (!dir)
-        return -ENOMEM;
-    if (slash)
-        *slash = 0;
-    parent = safepath_open(top, slash ? dir : ".", O_PATH | O_DIRECTORY);
     if (parent < 0)
         return is_gone(parent) ? 0 : parent;
     fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -188,27 +185,20 @@ static bool is_ending(int pidfd) {
 
 /* Only a cover of ours, from make_covers(). */
 static int uncover(int top, const char *path) {
-    CLEANUP(freep) char *dir = strdup(path);
     CLEANUP(closep) int at = safepath_open(top, path, O_PATH);
     CLEANUP(closep) int parent = -1;
-    char *slash = dir ? strrchr(dir, '/') : NULL;
+    const char *name;
     struct statfs fs;
     struct stat st;
 
-    if (!dir)
-        return -ENOMEM;
     if (at < 0)
         return is_gone(at) ? 0 : at;
     if (!is_mounted_on(at) || fstat(at, &st) < 0 || fstatfs(at, &fs) < 0 || fs.f_type != TMPFS_MAGIC || (st.st_mode & 07777))
         return 0;
-    if (slash)
-        *slash = 0;
-    parent = safepath_open(top, slash ? dir : ".", O_RDONLY | O_DIRECTORY);
+    parent = open_parent(top, path, O_RDONLY, &name);
     if (parent < 0)
         return is_gone(parent) ? 0 : parent;
-    if (fchdir(parent) < 0 || umount2(slash ? slash + 1 : path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
-        return -errno;
-    return 0;
+    return fchdir(parent) < 0 || umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
 }
 
 static int cover_in(const struct cover_request *req, int top, const char *path) {
@@ -216,7 +206,6 @@ static int cover_in(const struct cover_request *req, int top, const char *path) 
 
     if (is_masked(req, path))
         return 0;
-
     if (req->upper < 0)
         return cover_one(top, path);
     r = is_own(req, path) ? 0 : make_absent(top, path);
@@ -255,7 +244,7 @@ static int cover_elsewhere(const struct cover_request *req) {
 
 static int cover_all(const struct cover_request *req) {
     CLEANUP(closep) int top = -1;
-    struct way *ways = NULL;
+    struct stat **ways = NULL;
     int first = look_at_folders(req, &ways);
 
     if (first < 0)

@@ -27,6 +27,8 @@ struct launch {
     int stdio[3];              /* what becomes 0, 1, 2; -1: /dev/null of the sandbox */
     sigset_t old_mask;         /* the signal mask the command shall have */
     const struct blank *blank; /* namespaces to enter instead of making them (blank.h); NULL: none */
+    bool linked; /* `bawn-init --link`: makes the network by itself, and has the capability for it until it locks itself down */
+    bool named_ports; /* not every port is captured: the proxy is named in the variables. Of the blank, or by the child */
 
     /* results */
     pid_t pid;
@@ -39,7 +41,9 @@ struct launch {
     int made_fd;    /* where places are made until the root is sealed: the root, or, of a template, the private areas */
     int lower, run; /* overlay: the workspace, the run's folder; detached */
     int home_fd;    /* a persistent home, once it is there; -1: not yet */
-    int empty_file, empty_dir; /* what hidden things are covered by */
+    struct {
+        int file, dir;
+    } cover; /* what hidden things are covered by */
     bool born_in_cgroup;
     struct {
         int fd; /* -1: none yet */
@@ -59,6 +63,9 @@ int apply_root(struct launch *l);
 int apply_template(struct launch *l); /* instead of apply_root(): steps that need nothing of one sandbox only (template.h) */
 int apply_enter(struct launch *l);
 int apply_overlay(struct launch *l, const struct step *s, int *ret_mount); /* the workspace of overlay mode, detached */
+/* apply_tracked.c: covers of hidden files that git tracks, into trees; and the same in the mask of overlay mode. */
+int apply_tracked(struct launch *l);
+int mask_tracked(int mask, int lower, const struct step *s);
 /* apply_home.c: a step below a persistent home; the home is mounted. And the workspace in there, O_PATH. */
 int apply_home(struct launch *l, const struct step *s);
 int apply_home_open(struct launch *l, const char *path);

@@ -30,9 +30,13 @@ int apply_network(struct launch *l) {
 
     if (l->blank)
         return 0;
-    r = l->plan->network ? network_make(NETWORK_EVERYTHING, &n, &l->err) : network_loopback(&l->err);
-
-    return r < 0 || !l->plan->network ? r : network_send(l->control_fd, &n, &l->err);
+    if (l->linked && l->plan->network) /* /proc/sys is read-only where bawn-init runs */
+        fd_write_file_at(AT_FDCWD, "/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+    r = l->plan->network && !l->linked ? network_make(NETWORK_EVERYTHING, &n, &l->err) : network_loopback(&l->err);
+    if (r < 0 || !l->plan->network || l->linked)
+        return r;
+    l->named_ports = !(n.has & NETWORK_EVERY_PORT);
+    return network_send(l->control_fd, &n, &l->err);
 }
 
 static int apply_cgroup(struct launch *l) {
@@ -92,8 +96,8 @@ int apply_fds(struct launch *l) {
 }
 
 int apply_exec(struct launch *l) {
-    static char *const argv[] = {"bawn-init", NULL};
-    static char *const envp[] = {NULL};
+    static char *const plain[] = {"bawn-init", NULL}, *const linked[] = {"bawn-init", "--link", NULL};
+    static char *const nothing[] = {NULL}, *const proxy[] = {"BAWN_PROXY=http://127.0.0.1:15001", NULL};
     sigset_t mask = l->old_mask;
     int fd = dup3(l->child_init_fd, FD_FIRST_CLOSED, O_CLOEXEC), r;
 
@@ -107,13 +111,15 @@ int apply_exec(struct launch *l) {
     sigprocmask(SIG_SETMASK, &mask, NULL);
     prctl(PR_SET_DUMPABLE,
           0); /* of our parent, too, whose memory this is: it may come to that later than the command to its work */
-    syscall(SYS_execveat, FD_FIRST_CLOSED, "", argv, envp, AT_EMPTY_PATH);
+    syscall(SYS_execveat, FD_FIRST_CLOSED, "", l->linked ? linked : plain, l->named_ports ? proxy : nothing, AT_EMPTY_PATH);
     return err_sys(&l->err, -errno, "execute bawn-init");
 }
 
 /* Executing bawn-init as an ordinary id empties the other sets; the bounding set has to be emptied before. */
 static int apply_caps(struct launch *l) {
-    return caps_drop_bounding(&l->err);
+    int r = l->linked && l->plan->network ? caps_keep_net_admin(&l->err) : 0;
+
+    return r < 0 ? r : caps_drop_bounding(&l->err);
 }
 
 static int (*const child_steps[])(struct launch *) = {
@@ -179,6 +185,15 @@ static int idmap_tree(struct launch *l, const struct step *s, const char *from, 
     return TAKE_FD(tree);
 }
 
+/* What is gone, or lies on a file system that maps no owners, is shown as it is, or not at all. */
+static int idmap_optional(struct launch *l, const struct step *s) {
+    struct err ignored = {0};
+    int r = idmap_tree(l, s, s->from, &ignored);
+
+    l->no_userns = false;
+    return MAX_OF(r, -1);
+}
+
 static int idmap_trees(struct launch *l, struct err *err) {
     for (size_t i = 0; i < l->plan->n_steps; i++) {
         const struct step *s = &l->plan->steps[i];
@@ -187,7 +202,13 @@ static int idmap_trees(struct launch *l, struct err *err) {
 
         if (s->kind == STEP_WORKSPACE)
             r = l->trees[i] = idmap_tree(l, s, ".", err);
-        else if (s->kind == STEP_EXTRA)
+        else if (s->kind == STEP_EXTRA && s->optional)
+            l->trees[i] = idmap_optional(l, s);
+        else if (s->kind == STEP_EXTRA || (s->kind == STEP_PRIVATE && s->on_disk))
+            r = l->trees[i] = idmap_tree(l, s, s->from, err);
+        else if (s->kind == STEP_COW && s->optional && access(s->from, F_OK) < 0)
+            continue;
+        else if (s->kind == STEP_LAYER || s->kind == STEP_UPPER || s->kind == STEP_COW)
             r = l->trees[i] = idmap_tree(l, s, s->from, err);
         else if (s->kind == STEP_RO && s->ours) /* behind folders of root's; readable by all, so it need not be mapped */
             r = l->trees[i] = mount_clone(AT_FDCWD, s->from, false);
@@ -199,8 +220,9 @@ static int idmap_trees(struct launch *l, struct err *err) {
     return 0;
 }
 
-static bool made_before(enum step_kind kind) {
-    return kind == STEP_WORKSPACE || kind == STEP_EXTRA || kind == STEP_RO;
+static bool made_before(const struct step *s) {
+    return s->kind == STEP_WORKSPACE || s->kind == STEP_EXTRA || s->kind == STEP_RO || s->kind == STEP_LAYER ||
+           s->kind == STEP_UPPER || s->kind == STEP_COW || s->on_disk;
 }
 
 static pid_t clone_with(struct launch *l, unsigned long flags) {
@@ -228,19 +250,12 @@ static int blank_main(void *arg) {
     return 0;
 }
 
-static pid_t clone_into_blank(struct launch *l) {
-    pid_t between = process_clone(blank_main, l, CLONE_VM | CLONE_VFORK | CLONE_FILES, NULL);
-
-    if (between < 0)
-        return between;
-    while (syscall(SYS_wait4, between, NULL, 0, NULL) < 0 && errno == EINTR)
-        ;
-    return l->pid;
-}
-
 static int clone_child(struct launch *l, struct err *err) {
-    pid_t pid = l->blank ? clone_into_blank(l) : clone_with(l, CLONE_NEWUSER | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET);
+    pid_t pid = l->blank ? process_clone_run(blank_main, l, 0)
+                         : clone_with(l, CLONE_NEWUSER | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET);
 
+    if (l->blank && pid == 0)
+        pid = l->pid;
     l->pid = -1;
     if (pid < 0) {
         l->no_userns = is_refusal(pid);
@@ -286,7 +301,7 @@ int jail_launch(struct launch *l, struct err *err) {
     r = launch_with_trees(l, err);
     prctl(PR_SET_DUMPABLE, 0);
     for (size_t i = 0; i < n; i++) /* the other numbers are the child's own descriptors */
-        if (l->plan->ids.by_root && made_before(l->plan->steps[i].kind))
+        if (l->plan->ids.by_root && made_before(&l->plan->steps[i]))
             closep(&l->trees[i]);
     if (l->plan->ids.by_root) {
         closep(&l->lower);

@@ -11,24 +11,26 @@
 #include "os/fd.h"
 #include "os/safepath.h"
 
+/* "a", "a/b" of "a/b/c", one after the other: *at is 0 first. False: there is no more. The path fits. */
+static bool next_parent(const char *path, size_t *at, char part[static PATH_MAX]) {
+    const char *slash = path[*at] ? strchr(path + *at + 1, '/') : NULL;
+
+    if (!slash)
+        return false;
+    *at = (size_t)(slash - path);
+    memcpy(part, path, *at);
+    part[*at] = 0;
+    return true;
+}
+
 int mask_parents(const char *path, int mask, int lower, mask_fn *fn) {
     char part[PATH_MAX];
-    size_t len = strlen(path);
+    size_t at = 0;
+    int r = strlen(path) < sizeof part ? 0 : -ENAMETOOLONG;
 
-    if (len >= sizeof part)
-        return -ENAMETOOLONG;
-    for (size_t i = 1; i < len; i++) {
-        int r;
-
-        if (path[i] != '/')
-            continue;
-        memcpy(part, path, i);
-        part[i] = 0;
+    while (r >= 0 && next_parent(path, &at, part))
         r = fn(mask, lower, part);
-        if (r < 0)
-            return r;
-    }
-    return 0;
+    return MIN_OF(r, 0);
 }
 
 int mask_dir(int mask, int lower, const char *dir) {
@@ -69,24 +71,19 @@ int mask_path(int mask, int lower, const char *path) {
 int mask_look(int lower, const char *path, struct stat **ret, size_t *ret_n) {
     CLEANUP(freep) struct stat *looks = NULL;
     char part[PATH_MAX];
-    size_t n = 0, len = strlen(path);
+    size_t n = 0, at = 0;
 
-    if (len >= sizeof part)
+    if (strlen(path) >= sizeof part)
         return -ENAMETOOLONG;
-    for (size_t i = 0; i < len; i++)
-        n += path[i] == '/';
+    for (const char *p = path; *p; p++)
+        n += *p == '/';
     looks = calloc(n + 1, sizeof *looks);
     if (!looks)
         return -ENOMEM;
     n = 0;
-    for (size_t i = 1; i < len; i++) {
-        CLEANUP(closep) int fd = -1;
+    while (next_parent(path, &at, part)) {
+        CLEANUP(closep) int fd = safepath_open(lower, part, O_PATH | O_DIRECTORY);
 
-        if (path[i] != '/')
-            continue;
-        memcpy(part, path, i);
-        part[i] = 0;
-        fd = safepath_open(lower, part, O_PATH | O_DIRECTORY);
         if (fd < 0 || fstat(fd, &looks[n++]) < 0)
             return fd < 0 ? fd : -errno;
     }
@@ -97,25 +94,17 @@ int mask_look(int lower, const char *path, struct stat **ret, size_t *ret_n) {
 
 int mask_path_as(int mask, const char *path, const struct stat *looks) {
     char part[PATH_MAX];
-    size_t n = 0, len = strlen(path);
+    size_t n = 0, at = 0;
     int r;
 
-    for (size_t i = 1; i < len; i++) {
-        if (path[i] != '/')
-            continue;
-        memcpy(part, path, i);
-        part[i] = 0;
+    while (next_parent(path, &at, part))
         if (mkdirat(mask, part, looks[n++].st_mode & 07777) < 0 && errno != EEXIST)
             return errno == ENOTDIR ? 0 : -errno; /* below a whiteout */
-    }
     r = put_whiteout(mask, path);
-    for (size_t i = len; r == 0 && i-- > 1;)
-        if (path[i] == '/') {
-            const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, looks[--n].st_mtim};
+    for (n = at = 0; r == 0 && next_parent(path, &at, part);) { /* now that nothing is made in them any more */
+        const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, looks[n++].st_mtim};
 
-            memcpy(part, path, i);
-            part[i] = 0;
-            utimensat(mask, part, times, AT_SYMLINK_NOFOLLOW);
-        }
+        utimensat(mask, part, times, AT_SYMLINK_NOFOLLOW);
+    }
     return r;
 }

@@ -35,6 +35,8 @@ struct template {
 #define TEMPLATE_INIT \
     { .user = -1, .mnt = -1, .root = -1 }
 
+/* A plan with the template's steps and size only. */
+int template_read(const char *bytes, size_t len, struct plan *ret, struct err *err);
 /* Of bytes that template_describe() made, which are copied. */
 int template_make(const char *bytes, size_t len, struct template *ret, struct err *err);
 void template_done(struct template *t);

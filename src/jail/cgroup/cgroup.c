@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "jail/cgroup/cgroup_priv.h"
 #include "os/fd.h"
+#include "os/file.h"
 #include "os/process.h"
 
 static const char *const kind_names[] = {
@@ -56,21 +57,13 @@ static uint64_t first_number(const char *text) {
 }
 
 uint64_t cgroup_get(int dir, const char *file, const char *key, uint64_t fallback) {
-    char text[CGROUP_TEXT_MAX];
-    const char *p = text;
-    size_t len = key ? strlen(key) : 0;
+    uint64_t value;
 
-    if (fd_read_file_at(dir, file, text, sizeof text) <= 0)
-        return fallback;
-    if (!key)
-        return first_number(text);
-    for (; p; p = strchr(p, '\n'), p = p ? p + 1 : NULL)
-        if (strncmp(p, key, len) == 0 && p[len] == ' ')
-            return first_number(p + len + 1);
-    return fallback;
+    return file_number(dir, file, key, &value) == 0 ? value : fallback;
 }
 
-bool cgroup_set(struct cgroup *cg, int dir, const char *file, uint64_t value) {
+/* Writes a limit and reads it back: true if the file now holds at most that much. */
+static bool set_limit(struct cgroup *cg, int dir, const char *file, uint64_t value) {
     CLEANUP(closep) int fd = openat(dir, file, O_RDWR | O_CLOEXEC);
     char text[64];
     ssize_t n;
@@ -92,14 +85,15 @@ bool cgroup_set(struct cgroup *cg, int dir, const char *file, uint64_t value) {
     return false;
 }
 
-bool cgroup_set_swap(struct cgroup *cg, int dir, const char *file, uint64_t value) {
+/* A kernel without swap has no such file, and nothing to limit. */
+static bool set_swap(struct cgroup *cg, int dir, const char *file, uint64_t value) {
     if (faccessat(dir, file, F_OK, 0) < 0) {
         if (access("/proc/swaps", F_OK) < 0)
             return true;
         cgroup_because(cg, "%s is missing: this kernel was started without swap accounting (swapaccount=1)", file);
         return false;
     }
-    return cgroup_set(cg, dir, file, value);
+    return set_limit(cg, dir, file, value);
 }
 
 /* A limit that the machine cannot exceed needs no group: that saves a quarter of the cost of all groups together. */
@@ -143,6 +137,19 @@ static int group_add(struct cgroup *cg, const struct cgroup_dir *dir, const char
     return 0;
 }
 
+void cgroup_apply(struct cgroup *cg, const struct cgroup_group *g, const struct limits *l) {
+    const struct cgroup_ops *ops = cgroup_ops_of(g->unified);
+
+    if (g->controllers & CGROUP_CPU)
+        cg->enforces.cpu = ops->apply_cpu(cg, g->dir, l->cpus_milli);
+    if (g->controllers & CGROUP_MEMORY) {
+        cg->enforces.memory = set_limit(cg, g->dir, ops->memory_max, l->memory);
+        cg->enforces.swap = set_swap(cg, g->dir, ops->swap_max, l->swap + (ops->swap_has_memory ? l->memory : 0));
+    }
+    if (g->controllers & CGROUP_PIDS)
+        cg->enforces.pids = set_limit(cg, g->dir, "pids.max", l->pids + CGROUP_OURS);
+}
+
 static int create_in(struct cgroup *cg, const struct cgroup_host *host, const struct limits *l, const char *name,
                      struct err *err) {
     unsigned wanted = wanted_controllers(cg, l);
@@ -161,7 +168,7 @@ static int create_in(struct cgroup *cg, const struct cgroup_host *host, const st
             return r;
         cg->groups[cg->n - 1].controllers &= wanted;
         cg->enforces.kill |= d->unified && faccessat(cg->groups[cg->n - 1].dir, "cgroup.kill", F_OK, 0) == 0;
-        ops->apply(cg, &cg->groups[cg->n - 1], l);
+        cgroup_apply(cg, &cg->groups[cg->n - 1], l);
     }
     return 0;
 }
@@ -205,7 +212,7 @@ int cgroup_enter(const struct cgroup *cg, bool cloned) {
 
 int cgroup_charge(const struct cgroup *cg) {
     for (unsigned i = 0; i < cg->n; i++)
-        if (cg->groups[i].controllers & (CGROUP_CPU | CGROUP_MEMORY) && write(cg->groups[i].enter, "0", 1) != 1)
+        if (!cg->adopted && cg->groups[i].controllers & (CGROUP_CPU | CGROUP_MEMORY) && write(cg->groups[i].enter, "0", 1) != 1)
             return -errno;
     return 0;
 }
@@ -218,33 +225,33 @@ int cgroup_clone_fd(const struct cgroup *cg) {
 }
 
 void cgroup_hits(const struct cgroup *cg, struct cgroup_hits *ret) {
-    *ret = (struct cgroup_hits){0};
+    *ret = cg->last_hits;
+    if (cg->n)
+        *ret = (struct cgroup_hits){.pids = cgroup_pids_hits(cg)};
     for (unsigned i = 0; i < cg->n; i++)
-        cgroup_ops_of(cg->groups[i].unified)->hits(&cg->groups[i], ret);
-    ret->pids = cgroup_pids_hits(cg);
+        if (cg->groups[i].controllers & CGROUP_MEMORY)
+            ret->oom_kills = cgroup_get(cg->groups[i].dir, cgroup_ops_of(cg->groups[i].unified)->oom_kills, "oom_kill", 0);
 }
 
 uint64_t cgroup_pids_hits(const struct cgroup *cg) {
     for (unsigned i = 0; i < cg->n; i++)
         if (cg->groups[i].controllers & CGROUP_PIDS)
             return cgroup_get(cg->groups[i].dir, "pids.events", "max", 0);
-    return 0;
+    return cg->last_hits.pids;
 }
 
 void cgroup_usage(const struct cgroup *cg, struct cgroup_usage *ret) {
-    *ret = (struct cgroup_usage){0};
-    for (unsigned i = 0; i < cg->n; i++)
-        cgroup_ops_of(cg->groups[i].unified)->usage(&cg->groups[i], ret);
-}
+    *ret = cg->last_usage;
+    for (unsigned i = 0; i < cg->n; i++) {
+        const struct cgroup_group *g = &cg->groups[i];
+        const struct cgroup_ops *ops = cgroup_ops_of(g->unified);
 
-/* cgroup2 first: if it has `cgroup.kill`, one write ends everything at once. */
-int cgroup_kill(const struct cgroup *cg) {
-    int r = 0;
-
-    for (unsigned i = cg->n; i-- > 0 && r == 0;)
-        if (cg->groups[i].unified || !cg->enforces.kill)
-            r = cgroup_group_kill(&cg->groups[i]);
-    return r;
+        if (g->controllers & CGROUP_MEMORY)
+            ret->memory_peak = cgroup_get(g->dir, ops->memory_peak, NULL, 0);
+        if (g->controllers & CGROUP_PIDS)
+            ret->pids_peak = cgroup_get(g->dir, "pids.peak", NULL, 0);
+        ops->usage_cpu(g, ret);
+    }
 }
 
 int cgroup_done(struct cgroup *cg) {
@@ -252,7 +259,7 @@ int cgroup_done(struct cgroup *cg) {
 
     for (unsigned i = cg->n; i-- > 0;) {
         struct cgroup_group *g = &cg->groups[i];
-        int one = cgroup_group_remove(g);
+        int one = cg->adopted ? 0 : cgroup_group_remove(g);
 
         if (r == 0)
             r = one;

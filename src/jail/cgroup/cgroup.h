@@ -28,6 +28,8 @@
  */
 #pragma once
 
+#include <sys/types.h>
+
 #include "base/macros.h"
 
 struct err;
@@ -84,18 +86,6 @@ struct cgroup_group {
     char path[CGROUP_PATH_MAX + CGROUP_NAME_MAX];
 };
 
-struct cgroup {
-    enum cgroup_kind kind;
-    struct cgroup_caps enforces; /* asked for, and read back from the group */
-    char why[160];               /* why something that was asked for is not enforced; "" if all is */
-    bool moved;                  /* the caller had to leave its own group for a child of it (cgroup_v2.c) */
-    unsigned n;
-    struct cgroup_group groups[CGROUP_DIRS_MAX];
-};
-
-#define CGROUP_INIT \
-    { .kind = CGROUP_NONE }
-
 /* Limits that were hit. */
 struct cgroup_hits {
     uint64_t oom_kills; /* processes that the kernel killed for memory */
@@ -105,9 +95,24 @@ struct cgroup_hits {
 struct cgroup_usage {
     uint64_t memory_peak;  /* bytes */
     uint64_t pids_peak;    /* 0 before kernel 6.1 */
-    uint64_t cpu_us;       /* 0 where cpuacct is not mounted together with cpu (v1) */
+    uint64_t cpu_us;       /* 0 where cpuacct is not mounted together with cpu (v1): see struct sandbox */
     uint64_t throttled_us; /* time that work waited because of the cpu limit */
 };
+
+struct cgroup {
+    enum cgroup_kind kind;
+    struct cgroup_caps enforces;  /* asked for, and read back from the group */
+    char why[160];                /* why something that was asked for is not enforced; "" if all is */
+    bool adopted;                 /* another engine's: cgroup_adopt() */
+    struct cgroup_hits last_hits; /* adopted: cgroup_remember() */
+    struct cgroup_usage last_usage;
+    bool moved; /* the caller had to leave its own group for a child of it (cgroup_v2.c) */
+    unsigned n;
+    struct cgroup_group groups[CGROUP_DIRS_MAX];
+};
+
+#define CGROUP_INIT \
+    { .kind = CGROUP_NONE }
 
 const char *cgroup_kind_name(enum cgroup_kind kind);
 
@@ -138,7 +143,7 @@ int cgroup_enter(const struct cgroup *cg, bool cloned);
 /*
  * The same for a process of ours that works for the sandbox (bawn-gate, bawn-broker): its memory and CPU time are the sandbox's, so that a
  * flood of connections is paid for by the sandbox that makes it. Not where only processes are counted or killed (v1, hybrid): there is nothing to
- * count, and it is not for cgroup_kill() before its end. In cgroup2 it counts as one process.
+ * count, and it is not to be killed before its end. In cgroup2 it counts as one process.
  */
 int cgroup_charge(const struct cgroup *cg);
 /* For clone_args.cgroup with CLONE_INTO_CGROUP (the fastest way into cgroup2); -1 if there is no cgroup2 group. */
@@ -149,8 +154,13 @@ void cgroup_hits(const struct cgroup *cg, struct cgroup_hits *ret);
 uint64_t cgroup_pids_hits(const struct cgroup *cg); /* hits.pids alone */
 void cgroup_usage(const struct cgroup *cg, struct cgroup_usage *ret);
 
-/* SIGKILL to everything inside. 0 also if it was empty. */
-int cgroup_kill(const struct cgroup *cg);
+/*
+ * The groups that this process is in, which another engine made: what they limit is read from them, and they are neither changed nor removed. They
+ * vanish with the last process; what is needed after that, cgroup_remember() stores.
+ */
+void cgroup_adopt(struct cgroup *cg, pid_t pid, const struct limits *l);
+void cgroup_remember(struct cgroup *cg);
+
 /* Kills what is left, removes the groups and closes. -EBUSY: something will not die; the next cgroup_sweep() gets it. */
 int cgroup_done(struct cgroup *cg);
 

@@ -33,6 +33,12 @@ unsigned cgroup_controllers_parse(const char *list, char separator) {
     return bits;
 }
 
+static const char *next_line(const char *line) {
+    const char *end = strchr(line, '\n');
+
+    return end ? end + 1 : NULL;
+}
+
 /* One line of /proc/self/cgroup: "4:memory:/a/b", "0::/" */
 struct own_line {
     char controllers[128];
@@ -115,7 +121,7 @@ static bool mount_line_fits(const char *line, const struct own_line *own, char r
 
 /* In a container without a cgroup namespace only a part of the hierarchy is mounted, and the own path starts with it. */
 static bool locate_mount(struct cgroup_host *ret, const struct own_line *own, const char *mountinfo) {
-    for (const char *line = mountinfo; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+    for (const char *line = mountinfo; line && *line; line = next_line(line)) {
         char root[512], mount[512];
         size_t len;
 
@@ -134,7 +140,7 @@ static bool locate_mount(struct cgroup_host *ret, const struct own_line *own, co
 
 void cgroup_locate(struct cgroup_host *ret, const char *sysfs, const char *cgroup_text, const char *mountinfo_text) {
     ret->n = 0;
-    for (const char *line = cgroup_text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+    for (const char *line = cgroup_text; line && *line; line = next_line(line)) {
         struct own_line own;
 
         if (!own_line_parse(line, &own))
@@ -150,7 +156,7 @@ void cgroup_locate(struct cgroup_host *ret, const char *sysfs, const char *cgrou
 static bool located_all(const struct cgroup_host *h, const char *cgroup_text) {
     unsigned named = 0, found = 0, unified = 0;
 
-    for (const char *line = cgroup_text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+    for (const char *line = cgroup_text; line && *line; line = next_line(line)) {
         struct own_line own;
 
         if (own_line_parse(line, &own))

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "jail/cgroup/cgroup_priv.h"
+#include "os/clock.h"
 #include "os/fd.h"
 
 enum {
@@ -59,26 +60,19 @@ static int kill_pass(const struct cgroup_group *g) {
     return 1;
 }
 
-struct patience {
-    int64_t end_ms; /* 0: not started */
+struct kill_wait {
+    uint64_t end_ms; /* 0: not started */
     unsigned us;
 };
 
-static int64_t now_ms(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* Sleeps a little, each time longer; with events (cgroup.events) not longer than until the group is empty. */
-static bool patience_wait(struct patience *p, int events) {
+static bool patience_wait(struct kill_wait *p, int events) {
     struct pollfd pfd = {.fd = events, .events = POLLPRI};
     char text[128];
 
     if (!p->end_ms)
-        *p = (struct patience){.end_ms = now_ms() + PATIENCE_MS, .us = BACKOFF_MIN_US};
-    else if (now_ms() > p->end_ms)
+        *p = (struct kill_wait){.end_ms = clock_ms() + PATIENCE_MS, .us = BACKOFF_MIN_US};
+    else if (clock_ms() > p->end_ms)
         return false;
     /* poll() tells of changes after the last read of the same descriptor */
     if (events >= 0 && pread(events, text, sizeof text, 0) > 0 && strncmp(text, "populated 1", 11) == 0)
@@ -91,7 +85,7 @@ static bool patience_wait(struct patience *p, int events) {
 
 /* Without cgroup.kill (v1, kernels before 5.14): fork is forbidden first, then one after the other is killed. */
 static int kill_loop(const struct cgroup_group *g) {
-    struct patience patience = {0};
+    struct kill_wait patience = {0};
     int r;
 
     fd_write_file_at(g->dir, "pids.max", "0"); /* where it is missing the loop alone must win */
@@ -103,7 +97,7 @@ static int kill_loop(const struct cgroup_group *g) {
     return -EBUSY;
 }
 
-int cgroup_group_kill(const struct cgroup_group *g) {
+static int group_kill(const struct cgroup_group *g) {
     int r = g->unified ? fd_write_file_at(g->dir, "cgroup.kill", "1") : -ENOENT;
 
     return r == -ENOENT ? kill_loop(g) : r;
@@ -112,14 +106,14 @@ int cgroup_group_kill(const struct cgroup_group *g) {
 /* rmdir says EBUSY until the last dying process has left; cgroup2 can tell when that is, v1 cannot. */
 int cgroup_group_remove(const struct cgroup_group *g) {
     CLEANUP(closep) int events = -1;
-    struct patience patience = {0};
+    struct kill_wait patience = {0};
 
     if (rmdir(g->path) == 0 || errno == ENOENT)
         return 0;
     if (errno != EBUSY)
         return -errno;
     events = g->unified ? openat(g->dir, "cgroup.events", O_RDONLY | O_CLOEXEC) : -1;
-    cgroup_group_kill(g);
+    group_kill(g);
     while (rmdir(g->path) < 0 && errno != ENOENT) {
         if (errno != EBUSY)
             return -errno;

@@ -19,12 +19,12 @@ enum {
 
 /* How one hierarchy is spoken to; there are two, and a hybrid host has groups of both. */
 struct cgroup_ops {
-    const char *enter_file;
+    const char *enter_file, *memory_max, *swap_max, *memory_peak, *oom_kills; /* files of a group */
+    bool swap_has_memory;                                                     /* swap_max limits both together */
     /* Makes a child of this directory able to have these controllers. A controller that is not available is no failure. */
     void (*prepare)(struct cgroup *cg, const struct cgroup_dir *dir, unsigned wanted);
-    void (*apply)(struct cgroup *cg, const struct cgroup_group *g, const struct limits *l);
-    void (*hits)(const struct cgroup_group *g, struct cgroup_hits *ret); /* but not pids, whose file is the same in both */
-    void (*usage)(const struct cgroup_group *g, struct cgroup_usage *ret);
+    bool (*apply_cpu)(struct cgroup *cg, int dir, uint64_t milli);
+    void (*usage_cpu)(const struct cgroup_group *g, struct cgroup_usage *ret);
 };
 
 extern const struct cgroup_ops cgroup_v1_ops, cgroup_v2_ops;
@@ -45,10 +45,7 @@ const char *cgroup_bus_dir(char *buf, size_t size);
 
 /* cgroup.c */
 void cgroup_because(struct cgroup *cg, const char *fmt, ...) PRINTF_LIKE(2, 3); /* the first reason stays */
-/* Writes a limit and reads it back: true if the file now holds at most that much. */
-bool cgroup_set(struct cgroup *cg, int dir, const char *file, uint64_t value);
-/* The same for swap: a kernel without swap has no such file, and nothing to limit. */
-bool cgroup_set_swap(struct cgroup *cg, int dir, const char *file, uint64_t value);
+void cgroup_apply(struct cgroup *cg, const struct cgroup_group *g, const struct limits *l);
 /* First number of a file ("max" and "-1" are UINT64_MAX), or of its line that begins with `key`. fallback: not there. */
 uint64_t cgroup_get(int dir, const char *file, const char *key, uint64_t fallback);
 
@@ -59,7 +56,6 @@ void cgroup_v2_restore(const char *base);
 int cgroup_systemd_scope(struct cgroup *cg, const char *name, const char *helper);
 
 /* cgroup_kill.c */
-int cgroup_group_kill(const struct cgroup_group *g);
 /* Removes the group, with what still runs in it. -EBUSY if that will not die. */
 int cgroup_group_remove(const struct cgroup_group *g);
 

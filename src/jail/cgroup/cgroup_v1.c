@@ -25,32 +25,20 @@ static bool apply_cpu(struct cgroup *cg, int dir, uint64_t milli) {
     return false;
 }
 
-static void v1_apply(struct cgroup *cg, const struct cgroup_group *g, const struct limits *l) {
-    if (g->controllers & CGROUP_CPU)
-        cg->enforces.cpu = apply_cpu(cg, g->dir, l->cpus_milli);
-    if (g->controllers & CGROUP_MEMORY) {
-        cg->enforces.memory = cgroup_set(cg, g->dir, "memory.limit_in_bytes", l->memory);
-        /* Memory and swap together. */
-        cg->enforces.swap = cgroup_set_swap(cg, g->dir, "memory.memsw.limit_in_bytes", l->memory + l->swap);
-    }
-    if (g->controllers & CGROUP_PIDS)
-        cg->enforces.pids = cgroup_set(cg, g->dir, "pids.max", l->pids + CGROUP_OURS);
-}
-
-static void v1_hits(const struct cgroup_group *g, struct cgroup_hits *ret) {
-    if (g->controllers & CGROUP_MEMORY)
-        ret->oom_kills = cgroup_get(g->dir, "memory.oom_control", "oom_kill", 0);
-}
-
-static void v1_usage(const struct cgroup_group *g, struct cgroup_usage *ret) {
-    if (g->controllers & CGROUP_MEMORY)
-        ret->memory_peak = cgroup_get(g->dir, "memory.max_usage_in_bytes", NULL, 0);
-    if (g->controllers & CGROUP_PIDS)
-        ret->pids_peak = cgroup_get(g->dir, "pids.peak", NULL, 0);
+static void v1_usage_cpu(const struct cgroup_group *g, struct cgroup_usage *ret) {
     if (g->controllers & CGROUP_CPU) {
         ret->cpu_us = cgroup_get(g->dir, "cpuacct.usage", NULL, 0) / 1000;
         ret->throttled_us = cgroup_get(g->dir, "cpu.stat", "throttled_time", 0) / 1000;
     }
 }
 
-const struct cgroup_ops cgroup_v1_ops = {.enter_file = "tasks", .apply = v1_apply, .hits = v1_hits, .usage = v1_usage};
+const struct cgroup_ops cgroup_v1_ops = {
+    .enter_file = "tasks",
+    .memory_max = "memory.limit_in_bytes",
+    .swap_max = "memory.memsw.limit_in_bytes",
+    .memory_peak = "memory.max_usage_in_bytes",
+    .oom_kills = "memory.oom_control",
+    .swap_has_memory = true,
+    .apply_cpu = apply_cpu,
+    .usage_cpu = v1_usage_cpu,
+};

@@ -97,31 +97,19 @@ static bool apply_cpu(struct cgroup *cg, int dir, uint64_t milli) {
     return false;
 }
 
-static void v2_apply(struct cgroup *cg, const struct cgroup_group *g, const struct limits *l) {
-    if (g->controllers & CGROUP_CPU)
-        cg->enforces.cpu = apply_cpu(cg, g->dir, l->cpus_milli);
-    if (g->controllers & CGROUP_MEMORY) {
-        cg->enforces.memory = cgroup_set(cg, g->dir, "memory.max", l->memory);
-        cg->enforces.swap = cgroup_set_swap(cg, g->dir, "memory.swap.max", l->swap);
-    }
-    if (g->controllers & CGROUP_PIDS)
-        cg->enforces.pids = cgroup_set(cg, g->dir, "pids.max", l->pids + CGROUP_OURS);
-}
-
-static void v2_hits(const struct cgroup_group *g, struct cgroup_hits *ret) {
-    if (g->controllers & CGROUP_MEMORY)
-        ret->oom_kills = cgroup_get(g->dir, "memory.events", "oom_kill", 0);
-}
-
-static void v2_usage(const struct cgroup_group *g, struct cgroup_usage *ret) {
-    if (g->controllers & CGROUP_MEMORY)
-        ret->memory_peak = cgroup_get(g->dir, "memory.peak", NULL, 0);
-    if (g->controllers & CGROUP_PIDS)
-        ret->pids_peak = cgroup_get(g->dir, "pids.peak", NULL, 0);
+static void v2_usage_cpu(const struct cgroup_group *g, struct cgroup_usage *ret) {
     if (g->controllers & CGROUP_CPU)
         ret->throttled_us = cgroup_get(g->dir, "cpu.stat", "throttled_usec", 0);
     ret->cpu_us = cgroup_get(g->dir, "cpu.stat", "usage_usec", ret->cpu_us); /* there even without the controller */
 }
 
 const struct cgroup_ops cgroup_v2_ops = {
-    .enter_file = "cgroup.procs", .prepare = v2_prepare, .apply = v2_apply, .hits = v2_hits, .usage = v2_usage};
+    .enter_file = "cgroup.procs",
+    .memory_max = "memory.max",
+    .swap_max = "memory.swap.max",
+    .memory_peak = "memory.peak",
+    .oom_kills = "memory.events",
+    .prepare = v2_prepare,
+    .apply_cpu = apply_cpu,
+    .usage_cpu = v2_usage_cpu,
+};

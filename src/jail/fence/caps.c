@@ -31,8 +31,21 @@ int caps_drop_bounding(struct err *err) {
             return 0;
         return err_sys(err, -errno, "drop capability %lu", cap);
     }
-    if (prctl(PR_SET_SECUREBITS, SECURE_ALL_BITS | SECURE_ALL_LOCKS, 0, 0, 0) < 0 && errno != EPERM)
+    /* gVisor has none of these bits, and no set-user-ID programs that they would be about (EINVAL). */
+    if (prctl(PR_SET_SECUREBITS, SECURE_ALL_BITS | SECURE_ALL_LOCKS, 0, 0, 0) < 0 && errno != EPERM && errno != EINVAL)
         return err_sys(err, -errno, "lock securebits");
+    return 0;
+}
+
+int caps_keep_net_admin(struct err *err) {
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct have[2] = {{0}};
+
+    if (syscall(SYS_capget, &head, have) < 0)
+        return err_sys(err, -errno, "read capabilities");
+    have[0].inheritable |= 1u << CAP_NET_ADMIN;
+    if (syscall(SYS_capset, &head, have) < 0 || prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_ADMIN, 0, 0) < 0)
+        return err_sys(err, -errno, "keep the capability to make a network");
     return 0;
 }
 

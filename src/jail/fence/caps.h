@@ -13,3 +13,5 @@ bool caps_can_change_ids(void);
 int caps_drop_bounding(struct err *err);
 /* Bounding, ambient, inheritable, permitted and effective. */
 int caps_drop_all(struct err *err);
+/* Inherited by the program that is executed next, until it drops it: to make a network in a namespace of its own. */
+int caps_keep_net_admin(struct err *err) MUST_USE;

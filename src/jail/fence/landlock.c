@@ -52,12 +52,13 @@ struct path_beneath_attr {
     int32_t parent_fd;
 } __attribute__((packed));
 
-/* Making device nodes is handled and never granted. */
+/* Making device nodes is handled and, but for whiteouts, never granted. */
 static const uint32_t granted[] = {
     [LANDLOCK_READ] = FS_READ_FILE | FS_READ_DIR,
     [LANDLOCK_READ_EXEC] = FS_READ_FILE | FS_READ_DIR | FS_EXECUTE,
     [LANDLOCK_WRITE] = FS_RESOLVE_UNIX - 1 - FS_MAKE_CHAR - FS_MAKE_BLOCK,
     [LANDLOCK_CONNECT] = 2 * FS_RESOLVE_UNIX - 1 - FS_MAKE_CHAR - FS_MAKE_BLOCK,
+    [LANDLOCK_LAYERS] = FS_RESOLVE_UNIX - 1 - FS_MAKE_BLOCK,
 };
 static_assert(ARRAY_LEN(granted) == LANDLOCK_ACCESS_COUNT, "one mask per access");
 

@@ -24,6 +24,7 @@ enum landlock_access {
     LANDLOCK_READ_EXEC, /* and execute */
     LANDLOCK_WRITE,     /* and write, create, remove, rename, truncate, ioctl on devices; no device nodes */
     LANDLOCK_CONNECT,   /* and connect to a unix socket that a process outside made (needed from ABI 9 on) */
+    LANDLOCK_LAYERS,    /* LANDLOCK_WRITE, and whiteouts: without CAP_MKNOD the kernel lets no other device node be made */
     LANDLOCK_ACCESS_COUNT
 };
 

@@ -22,11 +22,6 @@ static_assert(ARRAY_LEN(tables) == SECCOMP_VARIANTS, "one table per variant");
 static_assert(ARRAY_LEN(SECCOMP_TABLE_YARD) <= BPF_MAXINSNS, "the kernel refuses longer programs");
 static_assert(ARRAY_LEN(SECCOMP_TABLE_BARE) <= BPF_MAXINSNS, "the kernel refuses longer programs");
 
-const struct sock_filter *seccomp_table(enum seccomp_variant v, size_t *ret_n) {
-    *ret_n = tables[v].n;
-    return tables[v].code;
-}
-
 int seccomp_install(enum seccomp_variant v, struct err *err) {
     /* The kernel only reads the program; its header lacks the const. */
     struct sock_fprog prog = {.len = (unsigned short)tables[v].n, .filter = (struct sock_filter *)(uintptr_t)tables[v].code};

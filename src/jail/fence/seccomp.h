@@ -18,9 +18,6 @@ enum seccomp_variant {
     SECCOMP_VARIANTS
 };
 
-/* The program for this machine; *ret_n is the number of instructions. Never NULL. */
-const struct sock_filter *seccomp_table(enum seccomp_variant v, size_t *ret_n);
-
 /*
  * Filters the calling thread and whatever it starts from now on, for good. The caller has set no_new_privs. Fails when
  * the kernel has no seccomp filters; the caller then refuses to run anything.

@@ -7,11 +7,11 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/err.h"
-#include "jail/network/network_priv.h"
 #include "jail/nft_rules.h"
 #include "os/fd.h"
 
@@ -24,14 +24,36 @@ struct network_route {
     uint32_t index;
 };
 
+/*
+ * glibc fails getaddrinfo(AF_INET or AF_INET6, AI_ADDRCONFIG) where no interface has an address of the family but 127.0.0.1 and ::1.
+ * These two count, and change nothing else: all of 127.0.0.0/8 is local anyway, and no connection comes from a deprecated address.
+ */
+struct network_addr4 {
+    struct nlmsghdr h;
+    struct ifaddrmsg m;
+    struct rtattr local;
+    uint8_t address[4];
+};
+struct network_addr6 {
+    struct nlmsghdr h;
+    struct ifaddrmsg m;
+    struct rtattr local;
+    uint8_t address[16];
+    struct rtattr times;
+    struct ifa_cacheinfo lifetime;
+};
+
 struct links {
     struct {
         struct nlmsghdr h;
         struct ifinfomsg m;
     } up;
-    struct network_route route4, route6;
+    struct network_route route4;
+    struct network_addr4 addr4;
+    struct network_route route6;
+    struct network_addr6 addr6;
 };
-enum { ANSWER_UP, ANSWER_ROUTE4, ANSWER_ROUTE6, ANSWERS_LINKS };
+enum { ANSWER_UP, ANSWER_ROUTE4, ANSWER_ADDR4, ANSWER_ROUTE6, ANSWER_ADDR6, ANSWERS_LINKS };
 
 /* Of the messages that were answered, numbered from 1, the error or 0. */
 static int read_answers(int sock, int *answers, size_t n) {
@@ -80,6 +102,31 @@ static struct network_route route_to_all(int family, uint32_t seq) {
                                   .index = LO_INDEX};
 }
 
+static struct nlmsghdr new_address(size_t len, uint32_t seq) {
+    return (struct nlmsghdr){.nlmsg_len = (uint32_t)len,
+                             .nlmsg_type = RTM_NEWADDR,
+                             .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE,
+                             .nlmsg_seq = seq};
+}
+
+static struct network_addr4 addr4_new(void) {
+    return (struct network_addr4){
+        .h = new_address(sizeof(struct network_addr4), ANSWER_ADDR4 + 1),
+        .m = {.ifa_family = AF_INET, .ifa_prefixlen = 8, .ifa_scope = RT_SCOPE_HOST, .ifa_index = LO_INDEX},
+        .local = {.rta_len = RTA_LENGTH(4), .rta_type = IFA_LOCAL},
+        .address = {127, 0, 0, 2}};
+}
+
+static struct network_addr6 addr6_new(void) {
+    return (struct network_addr6){
+        .h = new_address(sizeof(struct network_addr6), ANSWER_ADDR6 + 1),
+        .m = {.ifa_family = AF_INET6, .ifa_prefixlen = 128, .ifa_flags = IFA_F_NODAD, .ifa_index = LO_INDEX},
+        .local = {.rta_len = RTA_LENGTH(16), .rta_type = IFA_LOCAL},
+        .address = {0xfe, 0x80, [15] = 1},
+        .times = {.rta_len = RTA_LENGTH(sizeof(struct ifa_cacheinfo)), .rta_type = IFA_CACHEINFO},
+        .lifetime = {.ifa_prefered = 0, .ifa_valid = UINT32_MAX}};
+}
+
 static struct links links_new(void) {
     return (struct links){.up = {.h = {.nlmsg_len = NLMSG_LENGTH(sizeof(struct ifinfomsg)),
                                        .nlmsg_type = RTM_NEWLINK,
@@ -87,7 +134,9 @@ static struct links links_new(void) {
                                        .nlmsg_seq = ANSWER_UP + 1},
                                  .m = {.ifi_index = LO_INDEX, .ifi_flags = IFF_UP, .ifi_change = IFF_UP}},
                           .route4 = route_to_all(AF_INET, ANSWER_ROUTE4 + 1),
-                          .route6 = route_to_all(AF_INET6, ANSWER_ROUTE6 + 1)};
+                          .addr4 = addr4_new(),
+                          .route6 = route_to_all(AF_INET6, ANSWER_ROUTE6 + 1),
+                          .addr6 = addr6_new()};
 }
 
 int network_loopback(struct err *err) {
@@ -98,6 +147,22 @@ int network_loopback(struct err *err) {
     return r == 0 ? 0 : err_sys(err, r < 0 ? r : -EPROTO, "bring loopback up");
 }
 
+/* gVisor, whose loopback is up, and for which an address on loopback is a whole subnet, as it is for Linux. */
+static int make_one_subnet(unsigned *has, struct err *err) {
+    struct network_addr4 all = addr4_new();
+    int answer, r;
+
+    all.m.ifa_prefixlen = 0;
+    all.address[3] = 3; /* 127.0.0.2 has its own already */
+    all.h.nlmsg_seq = 1;
+    r = talk(NETLINK_ROUTE, &all, sizeof all, &answer, 1);
+    r = r < 0 ? r : answer;
+    if (r != 0)
+        return err_sys(err, r < 0 ? r : -EPROTO, "make every address local");
+    *has |= NETWORK_REDIRECTED;
+    return 0;
+}
+
 /* Everything becomes local. Without IPv6 (ipv6.disable=1, or not built) the rest still counts. */
 static int make_links(unsigned want, unsigned *has, struct err *err) {
     const struct links all = links_new();
@@ -106,6 +171,8 @@ static int make_links(unsigned want, unsigned *has, struct err *err) {
     int r = talk(NETLINK_ROUTE, &all, len, answers, ANSWERS_LINKS);
 
     r = r < 0 ? r : answers[ANSWER_UP];
+    if (r == -EOPNOTSUPP)
+        return make_one_subnet(has, err);
     if (r != 0)
         return err_sys(err, r < 0 ? r : -EPROTO, "bring loopback up");
     r = answers[ANSWER_ROUTE4];
@@ -126,15 +193,108 @@ static int make_rules(void) {
     return r < 0 ? r : done ? 0 : -EPROTO;
 }
 
+/* -- the listeners inside that lead to the gate -------------------------------------------------------------------------- */
+
+enum { BACKLOG = 4096 /* net.core.somaxconn of a new namespace */ };
+
+/* What people connect to: ssh, DNS, web, PostgreSQL, MySQL, Redis, MongoDB, git. */
+const uint16_t network_named_ports[] = {22, 53, 80, 443, 8080, 8443, 5432, 3306, 6379, 27017, 9418};
+const size_t n_network_named_ports = ARRAY_LEN(network_named_ports);
+static_assert(NETWORK_NAMED + ARRAY_LEN(network_named_ports) <= NETWORK_FDS_MAX, "a place for each");
+
+enum families { ONLY_IPV4, ONLY_IPV6, BOTH };
+
+static int set_option(int fd, int level, int name, int value) {
+    return setsockopt(fd, level, name, &value, sizeof value) < 0 ? -errno : 0;
+}
+
+static int bind_all(int fd, enum families families, uint16_t port) {
+    const struct sockaddr_in a4 = {.sin_family = AF_INET, .sin_port = htons(port)};
+    const struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+    int r = families == ONLY_IPV4 ? 0 : set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, families == ONLY_IPV6);
+
+    if (r < 0)
+        return r;
+    r = families == ONLY_IPV4 ? bind(fd, (const struct sockaddr *)&a4, sizeof a4)
+                              : bind(fd, (const struct sockaddr *)&a6, sizeof a6);
+    return r < 0 ? -errno : 0;
+}
+
+static int new_socket(enum families families, int type) {
+    int fd = socket(families == ONLY_IPV4 ? AF_INET : AF_INET6, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    return fd < 0 ? -errno : fd;
+}
+
+static int new_tcp(enum families families, uint16_t port) {
+    CLEANUP(closep) int fd = new_socket(families, SOCK_STREAM);
+    int r = fd;
+
+    if (r >= 0 && port == NETWORK_PORT) /* without it the kernel drops what a tproxy rule sends here */
+        r = families == ONLY_IPV4 ? set_option(fd, IPPROTO_IP, IP_TRANSPARENT, 1)
+                                  : set_option(fd, IPPROTO_IPV6, IPV6_TRANSPARENT, 1);
+    r = r < 0 ? r : bind_all(fd, families, port);
+    if (r == 0 && listen(fd, BACKLOG) < 0)
+        r = -errno;
+    return r < 0 ? r : TAKE_FD(fd);
+}
+
+/* With the address that was asked, so that the answer comes from there. */
+static int new_udp(enum families families, uint16_t port) {
+    CLEANUP(closep) int fd = new_socket(families, SOCK_DGRAM);
+    int r = fd;
+
+    if (r >= 0)
+        r = families == ONLY_IPV4 ? set_option(fd, IPPROTO_IP, IP_PKTINFO, 1) : set_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+    if (r == 0 && families == ONLY_IPV6) /* there a route of type local makes no address of one's own */
+        r = set_option(fd, IPPROTO_IPV6, IPV6_FREEBIND, 1);
+    r = r < 0 ? r : bind_all(fd, families, port);
+    return r < 0 ? r : TAKE_FD(fd);
+}
+
+static const struct {
+    enum network_place place;
+    enum families families;
+    int (*make)(enum families, uint16_t);
+    uint16_t port;
+} wanted[] = {
+    {NETWORK_TCP4, ONLY_IPV4, new_tcp, NETWORK_PORT},
+    {NETWORK_UDP4, ONLY_IPV4, new_udp, NETWORK_DNS_PORT},
+    {NETWORK_TCP6, ONLY_IPV6, new_tcp, NETWORK_PORT},
+    {NETWORK_UDP6, ONLY_IPV6, new_udp, NETWORK_DNS_PORT},
+};
+
+static int keep(struct listeners *n, size_t place, int fd, uint16_t port, struct err *err) {
+    if (fd < 0)
+        return err_sys(err, fd, "listen on port %u of the sandbox", port);
+    n->fds[place] = fd;
+    return 0;
+}
+
+/* What n->has says that there is to listen for. May leave some listeners behind on failure. */
+static int listen_all(struct listeners *n, struct err *err) {
+    const bool ipv6 = n->has & NETWORK_IPV6;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(wanted); i++)
+        if (ipv6 || wanted[i].families == ONLY_IPV4)
+            r = keep(n, wanted[i].place, wanted[i].make(wanted[i].families, wanted[i].port), wanted[i].port, err);
+    for (size_t i = 0; r == 0 && !(n->has & NETWORK_EVERY_PORT) && i < ARRAY_LEN(network_named_ports); i++)
+        r = keep(n, NETWORK_NAMED + i, new_tcp(ipv6 ? BOTH : ONLY_IPV4, network_named_ports[i]), network_named_ports[i], err);
+    return r;
+}
+
 int network_make(unsigned want, struct listeners *ret, struct err *err) {
     struct listeners n = LISTENERS_INIT;
     int r = make_links(want, &n.has, err);
 
     if (r < 0)
         return r;
-    n.rules = want & NETWORK_EVERY_PORT ? make_rules() : -EOPNOTSUPP;
+    n.rules = want & NETWORK_EVERY_PORT ? n.has & NETWORK_REDIRECTED ? network_redirect() : make_rules() : -EOPNOTSUPP;
+    if (n.rules < 0)
+        n.has &= ~(unsigned)NETWORK_REDIRECTED;
     n.has |= n.rules == 0 ? NETWORK_EVERY_PORT : 0;
-    r = network_listen(&n, err);
+    r = listen_all(&n, err);
     if (r < 0) {
         network_done(&n);
         return r;

@@ -11,6 +11,9 @@
  * Where the kernel has no nftables, or no tproxy, there is a listener for each port that is known to be wanted, and connections
  * to other ports are refused. Nothing leaves the namespace either way: it has no device but lo.
  *
+ * gVisor has no routes that can be set: there an address of prefix 0 on loopback makes every IPv4 address local, and a rule of iptables does what
+ * tproxy does (network_redirect.c). IPv6 has no such address: nothing of it is reachable.
+ *
  * The inside cannot take our ports, although it may bind any port: none of our sockets has SO_REUSEADDR or SO_REUSEPORT.
  */
 #pragma once
@@ -30,6 +33,8 @@ enum network_place { NETWORK_TCP4, NETWORK_TCP6, NETWORK_UDP4, NETWORK_UDP6, NET
 
 /* Features to try, and, in the result, those that were had. */
 enum { NETWORK_IPV6 = 1, NETWORK_EVERY_PORT = 2, NETWORK_EVERYTHING = NETWORK_IPV6 | NETWORK_EVERY_PORT };
+/* Only in the result: what was accepted has to be asked for the address that it was for (network_redirect.c). */
+enum { NETWORK_REDIRECTED = 4 };
 
 extern const uint16_t network_named_ports[];
 extern const size_t n_network_named_ports;
@@ -51,6 +56,7 @@ int network_loopback(struct err *err);
  * if not even the named ports are available. */
 int network_make(unsigned want, struct listeners *ret, struct err *err);
 void network_done(struct listeners *n);
+int network_redirect(void); /* takes CAP_NET_RAW, too. 0 or -errno */
 
 /* Through the control socket, before bawn-init speaks. The receiver trusts the sender, who is its own child. */
 int network_send(int sock, const struct listeners *n, struct err *err);

@@ -65,6 +65,12 @@ int network_receive(int sock, struct listeners *ret, struct err *err) {
         size_t count = SOCK_FDS_MAX;
         long len = sock_recv(sock, &msg, sizeof msg, fds, &count);
 
+        if (len == (long)sizeof msg && msg.type == INIT_MSG_FAILED &&
+            count == 0) { /* over a byte link it was bawn-init that failed */
+            msg.text[sizeof msg.text - 1] = 0;
+            network_done(&n);
+            return err_set(err, msg.value > 0 ? -msg.value : -EPROTO, "%s", msg.text);
+        }
         r = sort(&n, (unsigned)msg.value, fds, count);
         if (len != (long)sizeof msg || msg.type != INIT_MSG_NETWORK)
             r = len < 0 ? (int)len : -EPROTO;

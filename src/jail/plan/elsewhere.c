@@ -82,14 +82,8 @@ static int add_elsewhere(struct elsewheres *e, const char *to, const char *more,
     if (!join(to, more, path) || e->n == ELSEWHERE_MAX)
         return err_set(err, -E2BIG, "mounts show the workspace in more than %d places, or at paths that are too long",
                        ELSEWHERE_MAX);
-    e->v[e->n] = (struct elsewhere){strdup(path), strdup(rel)};
-    if (!e->v[e->n].path || !e->v[e->n].rel) {
-        free(e->v[e->n].path);
-        free(e->v[e->n].rel);
-        return err_oom(err);
-    }
-    e->n++;
-    return 0;
+    e->v[e->n++] = (struct elsewhere){strdup(path), strdup(rel)};
+    return e->v[e->n - 1].path && e->v[e->n - 1].rel ? 0 : err_oom(err); /* elsewheres_find() frees all of them */
 }
 
 /* What is at `root` of the device is seen at `to` inside: is the workspace in it, or is it in the workspace? */

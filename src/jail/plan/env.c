@@ -10,8 +10,9 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/settings.h"
-#include "jail/network/network.h"
+#include "jail/plan/own.h"
 #include "jail/plan/plan.h"
+#include "jail/plan/plan_tools.h"
 
 static const char *const passed[] = {
     "TERM",
@@ -53,6 +54,29 @@ static const char path_default[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/us
 
 enum { PATH_VALUE_MAX = 64 * 1024 };
 
+/* Where programs go that are installed inside: below PLAN_INSTALLED. */
+static const struct {
+    const char *name, *below;
+} install_variables[] = {
+    {"NPM_CONFIG_PREFIX", ""},          /* npm install -g */
+    {"PYTHONUSERBASE", ""},             /* pip install --user */
+    {"CARGO_INSTALL_ROOT", ""},         /* cargo install */
+    {"GOBIN", "/bin"},                  /* go install */
+    {"DENO_INSTALL_ROOT", ""},          /* deno install -g */
+    {"BUN_INSTALL_BIN", "/bin"},        /* bun add -g */
+    {"BUN_INSTALL_GLOBAL_DIR", "/bun"}, /* the same */
+    {"UV_TOOL_BIN_DIR", "/bin"},        /* uv tool install */
+    {"UV_TOOL_DIR", "/uv-tools"},       /* the same */
+    {"UV_PYTHON_BIN_DIR", "/bin"},      /* uv python install */
+    {"PIPX_BIN_DIR", "/bin"},           /* pipx install */
+    {"PIPX_HOME", "/pipx"},             /* the same */
+};
+
+/* Not with a writable system, where they go to /usr/local. */
+static bool has_installed(const struct plan_input *in, const struct plan *p) {
+    return in->home.tools && p->rung == RUNG_FULL && !p->writable_system;
+}
+
 static const char *host_value(const struct host_facts *h, const char *name) {
     size_t n = strlen(name);
 
@@ -62,30 +86,70 @@ static const char *host_value(const struct host_facts *h, const char *name) {
     return NULL;
 }
 
-static bool path_entry_inside(const struct plan *p, const char *dir, size_t len) {
-    size_t ws = strlen(p->workspace);
-
-    for (size_t i = 0; i < ARRAY_LEN(path_roots); i++) {
-        size_t n = strlen(path_roots[i]);
-
-        if (len >= n && strncmp(dir, path_roots[i], n) == 0 && (len == n || dir[n] == '/'))
-            return true;
-    }
-    return len >= ws && strncmp(dir, p->workspace, ws) == 0 && (len == ws || dir[ws] == '/');
+/* Replaces NAME=... if it is there; name_len: of "NAME". Takes item. */
+static void put_var(struct plan *p, char *item, size_t name_len) {
+    for (size_t i = 0; item && i < p->env.len; i++)
+        if (strncmp(p->env.v[i], item, name_len) == 0 && p->env.v[i][name_len] == '=') {
+            free(p->env.v[i]);
+            p->env.v[i] = item;
+            return;
+        }
+    if (strv_add_take(&p->env, item) < 0)
+        p->failed = true;
 }
 
-static int add_path(const struct host_facts *h, const struct plan_input *in, struct plan *p, struct err *err) {
+static void set_var(struct plan *p, const char *name, const char *value) {
+    if (value)
+        put_var(p, str_dupf("%s=%s", name, value), strlen(name));
+}
+
+bool plan_shows(const char *path) {
+    for (size_t i = 0; i < ARRAY_LEN(path_roots); i++)
+        if (path_holds(path_roots[i], path))
+            return true;
+    return false;
+}
+
+/* A folder that the user mounts, a folder in it, or the one that a mounted file is in. */
+static bool is_mounted(const struct settings *s, const char *dir) {
+    for (size_t i = 0; i < s->n_mounts; i++) {
+        const char *to = s->mounts[i].to, *slash = strrchr(to, '/');
+
+        if (path_holds(to, dir) || (slash > to && (size_t)(slash - to) == strlen(dir) && strncmp(to, dir, strlen(dir)) == 0))
+            return true;
+    }
+    return false;
+}
+
+/* What a folder of the host's PATH is inside; NULL: nothing. */
+static const char *entry_inside(const struct settings *s, const struct plan_input *in, const struct plan *p, const char *dir) {
+    const struct strv *known = in->home.tools ? &in->home.tools->path : NULL;
+
+    for (size_t i = 0; known && i + 1 < known->len; i += 2)
+        if (str_eq(known->v[i], dir))
+            return known->v[i + 1];
+    return plan_shows(dir) || path_holds(p->workspace, dir) || is_mounted(s, dir) ? dir : NULL;
+}
+
+static void add_entry(struct buf *b, const struct settings *s, const struct plan_input *in, struct plan *p, const char *dir,
+                      size_t len) {
+    CLEANUP(freep) char *copy = strndup(dir, len);
+    const char *inside = copy ? entry_inside(s, in, p, copy) : NULL;
+
+    p->failed |= !copy;
+    if (inside)
+        buf_addf(b, "%s%s", b->len ? ":" : "", inside);
+}
+
+static int add_path(const struct settings *s, const struct host_facts *h, const struct plan_input *in, struct plan *p,
+                    struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(PATH_VALUE_MAX);
     const char *rest = host_value(h, "PATH");
 
     while (rest && *rest) {
         size_t len = strcspn(rest, ":");
 
-        if (path_entry_inside(p, rest, len)) {
-            if (b.len)
-                buf_addc(&b, ':');
-            buf_add(&b, rest, len);
-        }
+        add_entry(&b, s, in, p, rest, len);
         rest += len + (rest[len] == ':');
     }
     if (!buf_ok(&b))
@@ -94,57 +158,29 @@ static int add_path(const struct host_facts *h, const struct plan_input *in, str
         buf_adds(&b, path_default);
     if (p->network && in->credentials.program) /* last: it only stands in for what is missing */
         buf_adds(&b, ":" PLAN_INSIDE_BIN);
-    return strv_addf(&p->env, "PATH=%s", buf_str(&b)) < 0 ? err_oom(err) : 0;
-}
-
-static int add_passed(const struct host_facts *h, struct plan *p, struct err *err) {
-    for (size_t i = 0; i < ARRAY_LEN(passed); i++) {
-        const char *v = host_value(h, passed[i]);
-
-        if (v && strv_addf(&p->env, "%s=%s", passed[i], v) < 0)
-            return err_oom(err);
-    }
-    return 0;
-}
-
-/* Replaces NAME=... if it is there. */
-static int set_var(struct plan *p, const char *name, const char *value, struct err *err) {
-    char *item = NULL;
-    size_t n = strlen(name);
-
-    if (asprintf(&item, "%s=%s", name, value) < 0)
-        return err_oom(err);
-    for (size_t i = 0; i < p->env.len; i++)
-        if (strncmp(p->env.v[i], name, n) == 0 && p->env.v[i][n] == '=') {
-            free(p->env.v[i]);
-            p->env.v[i] = item;
-            return 0;
-        }
-    return strv_add_take(&p->env, item) < 0 ? err_oom(err) : 0;
-}
-
-static int add_named(const struct settings *s, const struct host_facts *h, struct plan *p, struct err *err) {
-    for (size_t i = 0; i < s->n_env; i++) {
-        const char *v = s->env[i].value ? s->env[i].value : host_value(h, s->env[i].name);
-        int r = v ? set_var(p, s->env[i].name, v, err) : 0;
-
-        if (r < 0)
-            return r;
-    }
+    if (has_installed(in, p)) /* first: what was installed inside is meant to be found */
+        put_var(p, str_dupf("PATH=%s/" PLAN_INSTALLED "/bin:%s", p->home, buf_str(&b)), strlen("PATH"));
+    else
+        set_var(p, "PATH", buf_str(&b));
     return 0;
 }
 
 /* Programs that bring authorities of their own, or look for them elsewhere. */
 static const char *const bundle_variables[] = {
-    "SSL_CERT_FILE",       "CURL_CA_BUNDLE",    "GIT_SSL_CAINFO",    "REQUESTS_CA_BUNDLE", "PIP_CERT",
-    "NODE_EXTRA_CA_CERTS", "npm_config_cafile", "CARGO_HTTP_CAINFO", "DENO_CERT",          "AWS_CA_BUNDLE",
+    "SSL_CERT_FILE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "REQUESTS_CA_BUNDLE",
+    "PIP_CERT",
+    "NODE_EXTRA_CA_CERTS",
+    "npm_config_cafile",
+    "CARGO_HTTP_CAINFO",
+    "DENO_CERT",
+    "AWS_CA_BUNDLE",
+    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
 };
 
-/* For clients that insist on a proxy; the others need none. Never socks://: Python's clients fail on it without more packages. */
-static const char *const proxy_variables[] = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"};
-static const char *const direct_variables[] = {"NO_PROXY", "no_proxy"};
-
-/* In either case of letters: who sets HTTPS_PROXY does not want our https_proxy. */
+/* In either case of letters: a user who sets HTTPS_PROXY does not want our https_proxy. */
 static bool is_named(const struct settings *s, const char *name) {
     for (size_t i = 0; i < s->n_env; i++)
         if (strcasecmp(s->env[i].name, name) == 0)
@@ -152,45 +188,73 @@ static bool is_named(const struct settings *s, const char *name) {
     return false;
 }
 
-static int set_each(const struct settings *s, struct plan *p, const char *const *names, size_t n, const char *value,
-                    struct err *err) {
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < n; i++)
-        if (!is_named(s, names[i]))
-            r = set_var(p, names[i], value, err);
-    return r;
+static void set_unnamed(const struct settings *s, struct plan *p, const char *name, const char *value) {
+    if (!is_named(s, name))
+        set_var(p, name, value);
 }
 
-static int add_network(const struct settings *s, const struct plan_input *in, struct plan *p, struct err *err) {
-    static const char *const folder[] = {"SSL_CERT_DIR"};
-    char proxy[40];
-    int r;
+/* No proxy: where every port is captured, none is needed, and a refusal says more without one. Else bawn-init names it. */
+static void add_network(const struct settings *s, const struct plan_input *in, struct plan *p) {
+    if (!in->trust.folder)
+        return;
+    set_unnamed(s, p, "SSL_CERT_DIR", "/etc/ssl/certs");
+    for (size_t i = 0; i < ARRAY_LEN(bundle_variables); i++)
+        set_unnamed(s, p, bundle_variables[i], "/etc/ssl/certs/ca-certificates.crt");
+}
 
-    if (!p->network)
-        return 0;
-    snprintf(proxy, sizeof proxy, "http://127.0.0.1:%d", NETWORK_PORT);
-    r = set_each(s, p, proxy_variables, ARRAY_LEN(proxy_variables), proxy, err);
-    r = r < 0 ? r : set_each(s, p, direct_variables, ARRAY_LEN(direct_variables), "localhost,127.0.0.1,::1", err);
-    if (r < 0 || !in->trust.folder)
-        return r;
-    r = set_each(s, p, folder, ARRAY_LEN(folder), "/etc/ssl/certs", err);
-    return r < 0 ? r : set_each(s, p, bundle_variables, ARRAY_LEN(bundle_variables), "/etc/ssl/certs/ca-certificates.crt", err);
+/* PIP_BREAK_SYSTEM_PACKAGES: Debian's pip refuses to install without it, for fear of the system's packages, which are read-only here. */
+static void add_tools(const struct settings *s, const struct plan_input *in, struct plan *p) {
+    const struct strv *env = in->home.tools ? &in->home.tools->env : NULL;
+
+    for (size_t i = 0; has_installed(in, p) && i < ARRAY_LEN(install_variables); i++) {
+        CLEANUP(freep) char *value = str_dupf("%s/" PLAN_INSTALLED "%s", p->home, install_variables[i].below);
+
+        p->failed |= !value;
+        set_unnamed(s, p, install_variables[i].name, value);
+    }
+    if (p->writable_system)
+        set_unnamed(s, p, "DEBIAN_FRONTEND", "noninteractive");
+    if (has_installed(in, p) || p->writable_system)
+        set_unnamed(s, p, "PIP_BREAK_SYSTEM_PACKAGES", "1");
+    for (size_t i = 0; env && i < env->len; i++)
+        put_var(p, strdup(env->v[i]), strcspn(env->v[i], "="));
 }
 
 /* Placeholders and sockets: settings that name one of these variables mean the real thing, which must not get in. */
-static int add_credentials(const struct settings *s, const struct plan_input *in, struct plan *p, struct err *err) {
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && p->network && in->credentials.env && i < in->credentials.env->len; i++) {
+static void add_credentials(const struct settings *s, const struct plan_input *in, struct plan *p) {
+    for (size_t i = 0; in->credentials.env && i < in->credentials.env->len; i++) {
         const char *item = in->credentials.env->v[i], *equals = strchr(item, '=');
-        CLEANUP(freep) char *name = equals ? strndup(item, (size_t)(equals - item)) : NULL;
 
-        r = name ? set_var(p, name, equals + 1, err) : err_oom(err);
+        put_var(p, strdup(item), equals ? (size_t)(equals - item) : strlen(item));
     }
-    if (r == 0 && p->network && in->credentials.program && !is_named(s, "BROWSER"))
-        r = set_var(p, "BROWSER", PLAN_INSIDE_BIN "/xdg-open", err);
-    return r;
+    if (in->credentials.program)
+        set_unnamed(s, p, "BROWSER", PLAN_INSIDE_BIN "/xdg-open");
+}
+
+/* What an image says, but for what Bawn decides. Languages of the host are mostly not in there. */
+static void add_image(const struct plan_input *in, struct plan *p) {
+    CLEANUP(buf_done) struct buf path = BUF_INIT(PATH_VALUE_MAX);
+
+    buf_adds(&path, path_default);
+    for (size_t i = 0; i < in->image->env->len; i++) {
+        const char *item = in->image->env->v[i], *equals = strchr(item, '=');
+
+        if (!equals || equals == item)
+            continue;
+        if (str_starts(item, "PATH=")) {
+            buf_clear(&path);
+            buf_adds(&path, equals + 1);
+        } else
+            put_var(p, strdup(item), (size_t)(equals - item));
+    }
+    if (p->network && in->credentials.program)
+        buf_adds(&path, ":" PLAN_INSIDE_BIN);
+    p->failed |= !buf_ok(&path);
+    set_var(p, "PATH", buf_str(&path));
+}
+
+static bool is_language(const char *name) {
+    return str_starts(name, "LANG") || str_starts(name, "LC_");
 }
 
 int plan_make_env(const struct settings *s, const struct host_facts *h, const struct plan_input *in, struct plan *p,
@@ -202,17 +266,28 @@ int plan_make_env(const struct settings *s, const struct host_facts *h, const st
         {"HOME", p->home},
         {"USER", p->ids.user},
         {"LOGNAME", p->ids.user},
-        {"SHELL", shell && path_entry_inside(p, shell, strlen(shell)) ? shell : "/bin/sh"},
-        {"PWD", p->workspace},
+        {"SHELL", !in->image && shell && entry_inside(s, in, p, shell) ? shell : "/bin/sh"},
+        {"PWD", p->cwd},
         {"TMPDIR", p->tmp},
         {"BAWN", rung_names[p->rung]},
     };
-    int r = add_passed(h, p, err);
+    int r = 0;
 
-    r = r < 0 ? r : add_path(h, in, p, err);
-    for (size_t i = 0; r >= 0 && i < ARRAY_LEN(own); i++)
-        r = set_var(p, own[i].name, own[i].value, err);
-    r = r < 0 ? r : add_network(s, in, p, err);
-    r = r < 0 ? r : add_named(s, h, p, err);
-    return r < 0 ? r : add_credentials(s, in, p, err);
+    for (size_t i = 0; i < ARRAY_LEN(passed); i++)
+        if (!in->image || !is_language(passed[i]))
+            set_var(p, passed[i], host_value(h, passed[i]));
+    if (in->image)
+        add_image(in, p);
+    else
+        r = add_path(s, h, in, p, err);
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
+        set_var(p, own[i].name, own[i].value);
+    if (p->network)
+        add_network(s, in, p);
+    add_tools(s, in, p);
+    for (size_t i = 0; i < s->n_env; i++)
+        set_var(p, s->env[i].name, s->env[i].value ? s->env[i].value : host_value(h, s->env[i].name));
+    if (p->network)
+        add_credentials(s, in, p);
+    return r;
 }

@@ -17,6 +17,13 @@
 
 extern char **environ;
 
+static int own_text(const char *text, struct strv *owned, const char **ret) {
+    int r = strv_add(owned, text);
+
+    *ret = r < 0 ? NULL : owned->v[owned->len - 1];
+    return r;
+}
+
 /* Canonical form of a home, because it is compared with the workspace's path; NULL if it is no usable path. A home that
  * does not exist stays as it is written: it is only a name inside. */
 static int own_home(const char *path, struct strv *owned, const char **ret) {
@@ -29,10 +36,7 @@ static int own_home(const char *path, struct strv *owned, const char **ret) {
             return 0;
         memcpy(real, path, strlen(path) + 1);
     }
-    if (strv_add(owned, real) < 0)
-        return -ENOMEM;
-    *ret = owned->v[owned->len - 1];
-    return 0;
+    return own_text(real, owned, ret);
 }
 
 static int passwd_entry(struct host_facts *f, struct strv *owned) {
@@ -41,8 +45,7 @@ static int passwd_entry(struct host_facts *f, struct strv *owned) {
 
     if (r < 0)
         return r == -ENOMEM ? r : 0;
-    r = strv_add(owned, e.name);
-    f->user = r < 0 ? NULL : owned->v[owned->len - 1];
+    r = own_text(e.name, owned, &f->user);
     return r < 0 ? r : own_home(e.home, owned, &f->passwd_home);
 }
 
@@ -59,10 +62,7 @@ static int workspace_facts(struct host_facts *f, struct strv *owned, struct err 
         return err_sys(err, -errno, "the current directory");
     f->workspace_uid = st.st_uid;
     f->workspace_gid = st.st_gid;
-    if (strv_add(owned, path) < 0)
-        return err_oom(err);
-    f->workspace = owned->v[owned->len - 1];
-    return 0;
+    return own_text(path, owned, &f->workspace) < 0 ? err_oom(err) : 0;
 }
 
 static void root_facts(struct host_facts *f) {

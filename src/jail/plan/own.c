@@ -23,9 +23,7 @@ static const struct own {
            {"XDG_RUNTIME_DIR", NULL, NULL}};
 
 bool path_holds(const char *dir, const char *path) {
-    size_t n = strlen(dir);
-
-    return path && strncmp(path, dir, n) == 0 && (path[n] == 0 || path[n] == '/');
+    return path && (str_eq(path, dir) || str_below(path, dir));
 }
 
 /* NULL: there is none, or no memory for its name. */
@@ -82,27 +80,17 @@ static char *resolved(const char *path, int links) {
     return copy ? str_dupf("%s%s", real, path + strlen(copy)) : NULL;
 }
 
-static int take_path(struct host_facts *f, struct strv *owned, const char *path) {
+static int look_at_path(struct host_facts *f, struct strv *owned, const struct own *o, const char *path) {
+    CLEANUP(freep) char *real = resolved(path, LINKS_MAX);
+
+    if (!real)
+        return -ENOMEM;
+    if (!touches(f, o, real))
+        return 0;
     if (strv_add(owned, path) < 0)
         return -ENOMEM;
     f->own_inside = owned->v[owned->len - 1];
     return 0;
-}
-
-static int look_at_folder(struct host_facts *f, struct strv *owned, const struct own *o, const char *folder) {
-    CLEANUP(freep) char *real = resolved(folder, LINKS_MAX);
-
-    if (!real)
-        return -ENOMEM;
-    return touches(f, o, real) ? take_path(f, owned, folder) : 0;
-}
-
-static int look_at_link(struct host_facts *f, struct strv *owned, const struct own *o, const char *folder, const char *name) {
-    CLEANUP(freep) char *path = str_dupf("%s/%s", folder, name), *real = path ? resolved(path, LINKS_MAX) : NULL;
-
-    if (!real)
-        return -ENOMEM;
-    return touches(f, o, real) ? take_path(f, owned, path) : 0;
 }
 
 /* The links in a folder of rules, and in its folders: there is one level of these. */
@@ -113,13 +101,14 @@ static int look_at_rules(struct host_facts *f, struct strv *owned, const struct 
 
     dir_open_linked(folder, &d);
     while (r == 0 && !f->own_inside && (e = dir_next(&d))) {
-        if (e->d_type == DT_DIR && top) {
-            CLEANUP(freep) char *path = str_dupf("%s/%s", folder, e->d_name);
+        CLEANUP(freep) char *path = str_dupf("%s/%s", folder, e->d_name);
 
-            r = path ? look_at_rules(f, owned, o, path, false) : -ENOMEM;
-        } else if (e->d_type == DT_LNK || e->d_type == DT_UNKNOWN) {
-            r = look_at_link(f, owned, o, folder, e->d_name);
-        }
+        if (!path)
+            r = -ENOMEM;
+        else if (e->d_type == DT_DIR && top)
+            r = look_at_rules(f, owned, o, path, false);
+        else if (e->d_type == DT_LNK || e->d_type == DT_UNKNOWN)
+            r = look_at_path(f, owned, o, path);
     }
     return r;
 }
@@ -132,7 +121,7 @@ int own_look(struct host_facts *f, struct strv *owned) {
 
         if (!folder)
             continue;
-        r = look_at_folder(f, owned, &own[i], folder);
+        r = look_at_path(f, owned, &own[i], folder);
         if (r == 0 && !f->own_inside && str_eq(own[i].variable, "XDG_CONFIG_HOME"))
             r = look_at_rules(f, owned, &own[i], folder, true);
     }

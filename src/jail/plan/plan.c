@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "config/load/paths.h"
 #include "config/settings.h"
 #include "jail/plan/own.h"
@@ -19,21 +20,16 @@ const char *const step_kind_names[STEP_KIND_COUNT] = {
     [STEP_MASK] = "masked",     [STEP_WORKSPACE] = "workspace", [STEP_HIDE] = "hidden",
     [STEP_OVERLAY] = "overlay", [STEP_WHITEOUT] = "absent",     [STEP_SUBSTITUTE] = "substitute",
     [STEP_EXTRA] = "mount",     [STEP_HIDE_AGAIN] = "hidden",   [STEP_COPY] = "copy",
+    [STEP_LAYER] = "layer",     [STEP_UPPER] = "changes",       [STEP_COW] = "copy-on-write",
 };
 
 const char *const plan_root_names[6] = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};
 
 const char *rung_lacks(enum rung rung) {
-    switch (rung) {
-    case RUNG_FULL:
-        return NULL;
-    case RUNG_LANDLOCK:
-        return "not enforced: names, sizes and command lines of other files and processes can be seen, modes, times and attributes of "
-               "your other files can be changed, no private /tmp, no unix sockets inside";
-    case RUNG_COUNT:
-        break;
-    }
-    BUG("rung");
+    return rung == RUNG_FULL
+               ? NULL
+               : "not enforced: names, sizes and command lines of other files and processes can be seen, modes, times "
+                 "and attributes of your other files can be changed, no private /tmp, no unix sockets inside";
 }
 
 /* Host ids of sandboxes that root starts: one per running supervisor, in a range that no distribution hands out
@@ -57,10 +53,31 @@ static void make_ids(const struct host_facts *h, const struct plan_input *in, en
         ids->user = "bawn";
         return;
     }
+    ids->user = "bawn";
     ids->host_uid = ids->host_gid = SANDBOX_ID_BASE + (unsigned)in->pid;
+    if (in->unmapped) { /* a workspace of root's is given to an id of theirs, the copy of it, and so are caches, which they share */
+        ids->inside_uid = ids->host_uid = h->workspace_uid ? h->workspace_uid : SANDBOX_ID_BASE;
+        ids->inside_gid = ids->host_gid = h->workspace_gid ? h->workspace_gid : SANDBOX_ID_BASE;
+        return;
+    }
     ids->inside_uid = h->workspace_uid ? h->workspace_uid : INSIDE_ID_FOR_ROOT;
     ids->inside_gid = h->workspace_gid ? h->workspace_gid : INSIDE_ID_FOR_ROOT;
-    ids->user = "bawn";
+}
+
+/* Inside, the user is the one that the image names; outside it is as ever. */
+static int take_image(const struct plan_input *in, struct plan *p, struct err *err) {
+    p->image = in->image;
+    if (!p->image)
+        return 0;
+    if (p->rung != RUNG_FULL)
+        return err_set(err, -EOPNOTSUPP,
+                       "an image needs user namespaces, which are not available here (see 'bawn doctor'); leave --image out");
+    if (in->unmapped) /* another engine's: the command is who it is without an image */
+        return 0;
+    p->ids.inside_uid = p->image->uid;
+    p->ids.inside_gid = p->image->gid;
+    p->ids.user = plan_image_user(p, p->image);
+    return p->failed ? err_oom(err) : 0;
 }
 
 /* Folders that hold other people's sockets, secrets or the system itself: never a workspace. */
@@ -73,11 +90,9 @@ static const char *const never_below[] = {"/dev/", "/proc/", "/sys/", "/run/", "
 static int check_workspace(const struct host_facts *h, struct err *err) {
     const char *ws = h->workspace;
 
-    for (size_t i = 0; i < ARRAY_LEN(never_workspace); i++)
-        if (str_eq(ws, never_workspace[i]))
-            return err_set(err, -EPERM,
-                           "'%s' cannot be the workspace (it holds more than a project); go to a project folder or use -C DIR",
-                           ws);
+    if (str_index(ws, never_workspace, ARRAY_LEN(never_workspace)) >= 0)
+        return err_set(err, -EPERM,
+                       "'%s' cannot be the workspace (it holds more than a project); go to a project folder or use -C DIR", ws);
     for (size_t i = 0; i < ARRAY_LEN(never_below); i++)
         if (str_starts(ws, never_below[i]))
             return err_set(err, -EPERM, "'%s' cannot be the workspace: nothing below %s can", ws, never_below[i]);
@@ -89,38 +104,39 @@ static int check_workspace(const struct host_facts *h, struct err *err) {
     return own_check(h, err);
 }
 
-int plan_add(struct plan *p, struct step step, struct err *err) {
-    if (p->n_steps == p->cap_steps) {
-        size_t cap = p->cap_steps ? p->cap_steps * 2 : 128;
-        struct step *grown = reallocarray(p->steps, cap, sizeof *grown);
-
-        if (!grown)
-            return err_oom(err);
-        p->steps = grown;
-        p->cap_steps = cap;
-    }
-    p->steps[p->n_steps++] = step;
-    return 0;
+void plan_add(struct plan *p, struct step step) {
+    if (VEC_RESERVE(p->steps, p->n_steps, p->cap_steps, 128) < 0)
+        p->failed = true;
+    else
+        p->steps[p->n_steps++] = step;
 }
 
 const char *plan_own(struct plan *p, char *s) {
-    if (!s || strv_add_take(&p->owned, s) < 0)
-        return NULL;
-    return s;
+    if (strv_add_take(&p->owned, s) == 0)
+        return s;
+    p->failed = true;
+    return NULL;
 }
 
-int plan_add_own(struct plan *p, struct step step, char *to, char *from, struct err *err) {
+void plan_add_own(struct plan *p, struct step step, char *to, char *from) {
     step.to = plan_own(p, to);
-    step.from = plan_own(p, from);
-    return step.to && (step.from || step.kind == STEP_DIR) ? plan_add(p, step, err) : err_oom(err);
+    step.from = from || step.kind != STEP_DIR ? plan_own(p, from) : NULL;
+    if (!p->failed)
+        plan_add(p, step);
+}
+
+uint64_t plan_tmp_on_disk(const struct settings *s, enum rung rung) {
+    const struct limits *l = &s->limits;
+    uint64_t size = l->disk && l->disk < l->tmp ? l->disk : l->tmp;
+
+    /* Where nothing can be mounted they are in a folder anyway; it is watched if a size was asked for. */
+    return rung == RUNG_LANDLOCK || size > limits_tmp_in_memory(l) ? size : 0;
 }
 
 static void make_limits(const struct settings *s, struct plan *p) {
     p->limits = s->limits;
-    enum { PRIVATE_SIZE_MIN = 1 << 20 }; /* tmpfs takes 0 for "no limit" */
-
-    /* Private areas live in memory: filling them must end in "no space left", not in the OOM killer. */
-    p->private_size = s->limits.memory ? MAX_OF(s->limits.memory / 2, PRIVATE_SIZE_MIN) : 1ull << 30;
+    p->tmp_size = plan_tmp_on_disk(s, p->rung);
+    p->private_size = s->limits.tmp && !p->tmp_size ? s->limits.tmp : limits_tmp_in_memory(&s->limits);
     if (s->limits.disk && s->limits.disk < p->private_size)
         p->private_size = s->limits.disk;
 }
@@ -138,37 +154,59 @@ static const char *home_inside(const struct host_facts *h) {
     return h->home;
 }
 
+/* The folder that home and /tmp are in, if they are in one. A dry run makes none. */
+static int make_private_dir(const struct host_facts *h, const struct plan_input *in, struct plan *p, struct err *err) {
+    CLEANUP(freep) char *place = NULL;
+    int r = p->tmp_size && !in->private_dir ? paths_state(h->environ_, h->home, PLAN_PRIVATE, &place, err) : 0;
+
+    if (r < 0 || (p->rung == RUNG_FULL && !p->tmp_size))
+        return r;
+    p->private_dir =
+        plan_own(p, in->private_dir ? strdup(in->private_dir) : str_dupf("%s/bawn-run-XXXXXX", place ? place : "/tmp"));
+    return p->failed ? err_oom(err) : 0;
+}
+
 /* Home and /tmp: mounts of the sandbox's own, or, where nothing can be mounted, a folder made for this run. */
 static int make_places(const struct host_facts *h, const struct plan_input *in, struct plan *p, struct err *err) {
     /* Without mounts the copy is where it is. */
     bool at_copy = p->rung == RUNG_LANDLOCK && p->mode == WORKSPACE_SYNC && in->workspace.run_dir;
+    int r = make_private_dir(h, in, p, err);
 
+    if (r < 0)
+        return r;
     p->hostname = plan_own(p, strdup(in->hostname ? in->hostname : "bawn"));
     p->workspace = plan_own(p, at_copy ? str_dupf("%s/tree", in->workspace.run_dir) : strdup(h->workspace));
     if (p->rung == RUNG_LANDLOCK) {
-        p->private_dir = plan_own(p, strdup(in->private_dir ? in->private_dir : "/tmp/bawn-XXXXXX"));
-        p->home = !p->private_dir
-                      ? NULL
-                      : plan_own(p, in->home.persistent ? strdup(in->home.persistent) : str_dupf("%s/home", p->private_dir));
-        p->tmp = p->private_dir ? plan_own(p, str_dupf("%s/tmp", p->private_dir)) : NULL;
+        p->home = plan_own(p, in->home.persistent ? strdup(in->home.persistent) : str_dupf("%s/home", p->private_dir));
+        p->tmp = plan_own(p, str_dupf("%s/tmp", p->private_dir));
     } else {
         p->home = plan_own(p, strdup(home_inside(h)));
         p->tmp = "/tmp";
     }
-    return p->hostname && p->workspace && p->home && p->tmp ? 0 : err_oom(err);
+    return p->failed ? err_oom(err) : 0;
 }
 
 /* What an earlier life of the sandbox left in its home is the inside's word: these steps go there on foot. Not those below a workspace
  * that is in there: it is mounted by then, and nothing is made or put aside in the user's own folder. */
 static void mark_home(struct plan *p) {
-    size_t n = strlen(p->home), ws = strlen(p->workspace);
-
     for (size_t i = 0; p->rung == RUNG_FULL && i < p->n_steps; i++) {
         struct step *s = &p->steps[i];
-        bool by_workspace = strncmp(s->to, p->workspace, ws) == 0 && s->to[ws] == '/';
 
-        s->at_home = !by_workspace && s->kind != STEP_HIDE_AGAIN && strncmp(s->to, p->home, n) == 0 && s->to[n] == '/';
+        s->at_home = !str_below(s->to, p->workspace) && s->kind != STEP_HIDE_AGAIN && str_below(s->to, p->home);
     }
+}
+
+/* Root inside; outside it is who it was. */
+static int take_system(const struct settings *s, struct plan *p, struct err *err) {
+    if (s->system_view != SYSTEM_WRITABLE)
+        return 0;
+    if (p->rung != RUNG_FULL)
+        return err_set(err, -EOPNOTSUPP,
+                       "--system writable needs user namespaces, which are not available here (see 'bawn doctor'); leave it out");
+    p->writable_system = true;
+    p->ids.inside_uid = p->ids.inside_gid = 0;
+    p->ids.user = "root";
+    return 0;
 }
 
 static int make_parts(const struct settings *s, const struct host_facts *h, const struct plan_input *in, struct plan *p,
@@ -177,12 +215,16 @@ static int make_parts(const struct settings *s, const struct host_facts *h, cons
 
     if (r < 0)
         return r;
+    p->cwd = in->image && in->image->workdir ? in->image->workdir : p->workspace;
     r = plan_make_root(s, h, in, p, err);
-    r = r < 0 ? r : plan_make_trust(in, p, err);
-    r = r < 0 ? r : plan_make_credentials(in, p, err);
+    if (r < 0)
+        return r;
+    plan_make_trust(in, p);
+    plan_make_credentials(in, p);
     if (p->home_persistent)
         mark_home(p);
-    return r < 0 ? r : plan_make_env(s, h, in, p, err);
+    r = plan_make_env(s, h, in, p, err);
+    return r < 0 ? r : p->failed ? err_oom(err) : 0;
 }
 
 int plan_make(const struct settings *s, const struct host_facts *h, const struct plan_input *in, enum rung rung, struct plan *ret,
@@ -201,7 +243,9 @@ int plan_make(const struct settings *s, const struct host_facts *h, const struct
         return r;
     make_ids(h, in, rung, &p.ids);
     make_limits(s, &p);
-    r = make_parts(s, h, in, &p, err);
+    r = take_image(in, &p, err);
+    r = r < 0 ? r : take_system(s, &p, err);
+    r = r < 0 ? r : make_parts(s, h, in, &p, err);
     if (r < 0) {
         plan_done(&p);
         return r;

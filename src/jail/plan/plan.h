@@ -12,6 +12,8 @@
 #include "config/limits.h"
 #include "config/settings.h"
 #include "jail/plan/facts.h"
+#include "jail/plan/plan_image.h"
+#include "os/lookalike.h"
 
 struct err;
 struct buf;
@@ -32,7 +34,7 @@ enum step_kind {
     STEP_FILE,       /* from: its content */
     STEP_COPY,       /* a file of the sandbox's own, copied from another path inside, which an earlier step has put there */
     STEP_RO,         /* host path, read-only, with whatever is mounted below */
-    STEP_PRIVATE,    /* writable directory of the sandbox's own; mode in `mode` */
+    STEP_PRIVATE,    /* writable directory of the sandbox's own; mode in `mode`; from: see on_disk */
     STEP_DEVICE,     /* host device node */
     STEP_PTS,        /* own devpts */
     STEP_PROC,       /* own procfs */
@@ -44,6 +46,9 @@ enum step_kind {
     STEP_WHITEOUT,   /* overlay: a file or folder of the workspace that does not exist inside; from: its path in there */
     STEP_SUBSTITUTE, /* a file of the workspace in place of another; from: its path in there */
     STEP_EXTRA,      /* a mount the user asked for */
+    STEP_LAYER,      /* an image's layer, a part of the root; the topmost comes first */
+    STEP_UPPER,      /* what the root is written to (plan_system.h); from: the system's folder */
+    STEP_COW,        /* a folder of the host's or of ours, copy-on-write; its layer is in the system's folder */
     STEP_HIDE_AGAIN, /* STEP_HIDE in such a mount, where the workspace is seen a second time; from: where it is seen */
     STEP_KIND_COUNT
 };
@@ -51,6 +56,8 @@ extern const char *const step_kind_names[STEP_KIND_COUNT];
 
 #define PLAN_SSH_SOCKET "/run/bawn/ssh-agent.sock"
 #define PLAN_CREDENTIAL_SOCKET "/run/bawn/credentials.sock"
+enum { PLAN_SOCKETS = 2 };     /* these two, in this order */
+#define PLAN_PRIVATE "private" /* of the state folder: what home and /tmp on disk are in */
 #define PLAN_INSIDE_BIN "/run/bawn/bin"
 
 struct step {
@@ -59,9 +66,11 @@ struct step {
     const char *from; /* see the kinds; may be NULL */
     bool optional;    /* what does not exist on the host is left out */
     bool writable;    /* workspace and extra mounts */
-    bool ours;        /* read-only: a folder of Bawn's own, which may lie behind others that only its user enters */
-    bool at_home;     /* below a persistent home: what is there was made by the inside, so no link is followed (apply_home.c) */
+    bool ours; /* a folder of Bawn's own, which may lie behind others that only its user enters; writable: shared by sandboxes */
+    bool on_disk; /* STEP_PRIVATE: `from` is its folder on the host; else it is in memory */
+    bool at_home; /* below a persistent home: what is there was made by the inside, so no link is followed (apply_home.c) */
     mode_t mode;
+    struct lookalike_range tracked; /* STEP_HIDE, STEP_WHITEOUT: what git tracks there is not absent but a lookalike */
 };
 
 struct plan_ids {
@@ -76,6 +85,7 @@ struct plan_ids {
 struct plan_input {
     struct {
         const struct strv *hidden;          /* paths below the workspace that .sandboxignore hides now */
+        const struct lookalikes *tracked;   /* of these, what git tracks */
         const struct elsewheres *elsewhere; /* where else parts of the workspace are seen (elsewhere.h) */
         const struct strv *volumes;         /* folder of each of the settings' volumes */
         const char *run_dir; /* overlay, sync, worktree: the run's folder (workspace/run/rundir.h); NULL in a dry run */
@@ -83,11 +93,13 @@ struct plan_input {
     struct {
         const char *objects; /* worktree: the repository's object store */
         const char *config;  /* the user's git configuration for the inside */
+        const char *ignore;  /* what git is to ignore in all repositories */
     } git;
     struct {
-        const char *persistent;   /* persistent sandboxes: the folder that is their home; NULL: a new one in memory */
-        const char *caches;       /* folder of the project's caches */
-        const struct strv *agent; /* pairs: a folder of the host's, and where it is below the home inside */
+        const char *persistent;         /* persistent sandboxes: the folder that is their home; NULL: a new one in memory */
+        const char *caches;             /* folder of the project's caches */
+        const struct strv *agent;       /* pairs: a folder of the host's, and where it is below the home inside */
+        const struct plan_tools *tools; /* programs of the user's home (plan_tools.h); NULL: there is no word about programs */
     } home;
     struct {
         const char *folder; /* the sandbox's CA (supervisor/credential/castock.h). See plan_input_trust() */
@@ -99,9 +111,12 @@ struct plan_input {
         const char *known_hosts, *gitignore;        /* content of ~/.ssh/known_hosts and ~/.gitignore_global */
         const char *program;                        /* bawn-inside, for PLAN_INSIDE_BIN */
     } credentials;
-    const char *hostname;    /* persistent sandboxes: their name; NULL: "bawn" */
-    const char *private_dir; /* landlock rung: where home and /tmp are */
-    pid_t pid;               /* of the supervisor: ids of sandboxes that root starts come from it */
+    const struct plan_image *image; /* NULL: inside are the programs of the host */
+    const char *system_dir;         /* settings with a writable system: its folder (plan_system.h); NULL in a dry run */
+    const char *hostname;           /* persistent sandboxes: their name; NULL: "bawn" */
+    const char *private_dir;        /* landlock rung, and home and /tmp on disk: the folder that they are in; NULL in a dry run */
+    bool unmapped;                  /* ids inside are the host's: containers without a user namespace of their own */
+    pid_t pid;                      /* of the supervisor: ids of sandboxes that root starts come from it */
     char **argv;
     size_t argc;
 };
@@ -117,11 +132,15 @@ struct plan {
     enum rung rung;
     struct plan_ids ids;
     struct limits limits;
-    uint64_t private_size; /* bytes for all private areas together */
+    uint64_t private_size; /* bytes for all private areas in memory together */
+    uint64_t tmp_size; /* home and /tmp are in private_dir, on disk, and may have so many bytes; 0: in memory, or not watched */
     struct step *steps;
     size_t n_steps, cap_steps;
-    const char *hostname, *workspace, *home, *tmp, *private_dir; /* private_dir: landlock rung only */
+    const struct plan_image *image;                              /* borrowed; NULL: none */
+    const char *cwd;                                             /* of the command */
+    const char *hostname, *workspace, *home, *tmp, *private_dir; /* private_dir: NULL where nothing is in it */
     bool home_persistent;
+    bool writable_system; /* plan_system.h */
     enum workspace_mode mode;
     bool network; /* connections lead to the gate; false: to nothing but the sandbox itself */
     mode_t umask_;
@@ -130,27 +149,36 @@ struct plan {
     char **argv; /* borrowed */
     size_t argc;
     struct strv owned; /* strings the steps point to */
+    bool failed;       /* memory ran out while something was added: plan_make() says so once */
 };
 
+/* Home and /tmp need a folder on disk of this size at this rung; 0: they do not. */
+uint64_t plan_tmp_on_disk(const struct settings *s, enum rung rung);
 void plan_input_trust(struct plan_input *in, const char *folder); /* looks at what is in there and borrows the path */
 int plan_make(const struct settings *s, const struct host_facts *h, const struct plan_input *in, enum rung rung, struct plan *ret,
               struct err *err);
 void plan_done(struct plan *p);
+/* The sandbox is on another kernel: the sockets of the host's become links to some that are made inside, in a folder of their own. */
+void plan_own_sockets(struct plan *p);
+const char *plan_own_socket(const struct plan *p, size_t i); /* where that is; NULL: there is none */
 
 void plan_print_text(const struct plan *p, const struct settings *s, struct buf *out);
 void plan_print_json(const struct plan *p, const struct settings *s, struct buf *out);
 
-/* Shared by the files that make the plan. */
-int plan_add(struct plan *p, struct step step, struct err *err);
+/* Paths of the host that the root of a sandbox without an image is made of; what does not exist is among them. -ENOMEM */
+int plan_host_paths(struct strv *ret);
+
+/* Shared by the files that make the plan. Adding sets p->failed when memory runs out. */
+void plan_add(struct plan *p, struct step step);
 /* The same with strings that were made for it, which it takes. One that is NULL is out of memory; only STEP_DIR has no `from`. */
-int plan_add_own(struct plan *p, struct step step, char *to, char *from, struct err *err);
+void plan_add_own(struct plan *p, struct step step, char *to, char *from);
 const char *plan_own(struct plan *p, char *s); /* takes s; NULL if s is NULL or memory runs out */
 int plan_make_env(const struct settings *s, const struct host_facts *h, const struct plan_input *in, struct plan *p,
                   struct err *err);
-int plan_add_home_file(struct plan *p, const char *name, const char *in_run, const char *content, struct err *err);
-int plan_make_home(const struct plan_input *in, struct plan *p, struct err *err);
-int plan_make_trust(const struct plan_input *in, struct plan *p,
-                    struct err *err); /* the sandbox's CA, for those who look for files */
-int plan_make_credentials(const struct plan_input *in, struct plan *p, struct err *err);
+/* Read-only: the file is in the sealed root, and the name in the home leads to it. */
+void plan_add_home_file(struct plan *p, const char *name, const char *in_run, const char *content);
+void plan_make_home(const struct plan_input *in, struct plan *p);
+void plan_make_trust(const struct plan_input *in, struct plan *p); /* the sandbox's CA, for programs that look for files */
+void plan_make_credentials(const struct plan_input *in, struct plan *p);
 int plan_make_root(const struct settings *s, const struct host_facts *h, const struct plan_input *in, struct plan *p,
                    struct err *err);

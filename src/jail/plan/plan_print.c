@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `bawn run --dry-run` and `bawn explain`: the plan as text and as JSON. */
 #include <inttypes.h>
+#include <limits.h>
 
 #include "base/buf.h"
 #include "base/jsonout.h"
@@ -32,6 +33,16 @@ static void size_line(struct buf *out, const char *name, uint64_t bytes, const c
     line(out, name, bytes ? n : "no limit", origin);
 }
 
+/* By itself it is no more than the private areas, which are in memory. */
+static void tmp_line(const struct plan *p, const struct settings *s, struct buf *out) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(2 * PATH_MAX);
+    char n[24];
+
+    format_size(p->tmp_size, n);
+    buf_addf(&text, "%s on disk, in %s", n, p->private_dir);
+    line(out, p->home_persistent ? "/tmp" : "home and /tmp", buf_str(&text), s->origin[SETTING_TMP]);
+}
+
 static void limit_lines(const struct plan *p, const struct settings *s, struct buf *out) {
     const struct limits *l = &p->limits;
     char n[32];
@@ -44,43 +55,28 @@ static void limit_lines(const struct plan *p, const struct settings *s, struct b
     size_line(out, "disk", l->disk, s->origin[SETTING_DISK]);
     format_duration(l->timeout_ms, n);
     line(out, "time", l->timeout_ms ? n : "no limit", s->origin[SETTING_TIMEOUT]);
-    size_line(out, "private areas", p->private_size, NULL);
+    size_line(out, "private areas", p->private_size, p->tmp_size ? NULL : s->origin[SETTING_TMP]);
+    if (p->tmp_size)
+        tmp_line(p, s, out);
+}
+
+static const char *workspace_origin(const struct settings *s) {
+    return s->origin[s->workspace.writable ? SETTING_WORKSPACE_MODE : SETTING_WORKSPACE_WRITABLE];
 }
 
 static const char *step_origin(const struct step *s, const struct settings *set) {
-    switch (s->kind) {
-    case STEP_EXTRA:
-        return set->origin[SETTING_MOUNTS];
-    case STEP_WORKSPACE:
-    case STEP_OVERLAY:
-        return set->origin[set->workspace.writable ? SETTING_WORKSPACE_MODE : SETTING_WORKSPACE_WRITABLE];
-    case STEP_SUBSTITUTE:
-        return set->origin[SETTING_WORKSPACE_SUBSTITUTE];
-    case STEP_DIR:
-    case STEP_SYMLINK:
-    case STEP_FILE:
-    case STEP_COPY:
-    case STEP_RO:
-    case STEP_PRIVATE:
-    case STEP_DEVICE:
-    case STEP_PTS:
-    case STEP_PROC:
-    case STEP_PROC_RO:
-    case STEP_MASK:
-    case STEP_HIDE:
-    case STEP_HIDE_AGAIN:
-    case STEP_WHITEOUT:
-    case STEP_KIND_COUNT:
-        return NULL;
-    }
-    BUG("step kind");
+    if (s->kind == STEP_EXTRA)
+        return set->origin[s->optional ? SETTING_HOME_TOOLS : SETTING_MOUNTS];
+    if (s->kind == STEP_WORKSPACE || s->kind == STEP_OVERLAY)
+        return workspace_origin(set);
+    return s->kind == STEP_SUBSTITUTE ? set->origin[SETTING_WORKSPACE_SUBSTITUTE] : NULL;
 }
 
 static void step_line(const struct step *s, const struct settings *set, struct buf *out) {
     buf_addf(out, "  %-10s ", step_kind_names[s->kind]);
     buf_add_printable(out, s->to);
-    if (s->from && s->kind != STEP_FILE && s->kind != STEP_PRIVATE && s->kind != STEP_HIDE && s->kind != STEP_HIDE_AGAIN &&
-        s->kind != STEP_WHITEOUT) {
+    if (s->from && s->kind != STEP_FILE && (s->kind != STEP_PRIVATE || s->on_disk) && s->kind != STEP_HIDE &&
+        s->kind != STEP_HIDE_AGAIN && s->kind != STEP_WHITEOUT) {
         buf_adds(out, " <- ");
         buf_add_printable(out, s->from);
     }
@@ -95,12 +91,12 @@ static void step_line(const struct step *s, const struct settings *set, struct b
 static void network_line(const struct plan *p, const struct settings *s, struct buf *out) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(NETWORK_TEXT_MAX);
 
-    if (p->network)
+    if (p->network) {
         settings_add_text(s, SETTING_NETWORK, &text);
-    else
-        buf_adds(&text, s->net.mode == NETWORK_NONE ? "none" : "none: this rung has no network namespace to hold one");
-    if (p->network)
         buf_adds(&text, ", by the gate");
+    } else {
+        buf_adds(&text, s->net.mode == NETWORK_NONE ? "none" : "none: this rung has no network namespace to hold one");
+    }
     line(out, "network", buf_str(&text), s->origin[SETTING_NETWORK]);
 }
 
@@ -110,9 +106,12 @@ void plan_print_text(const struct plan *p, const struct settings *s, struct buf 
     line(out, "engine", s->engine, s->origin[SETTING_ENGINE]);
     line(out, "rung", rung_names[p->rung], NULL);
     line(out, "profile", s->profile ? s->profile : "none", s->origin[SETTING_PROFILE]);
+    if (p->image)
+        line(out, "image", p->image->name, s->origin[SETTING_IMAGE]);
+    if (p->writable_system)
+        line(out, "system", "writable, on a copy", s->origin[SETTING_SYSTEM]);
     line(out, "workspace", p->workspace, NULL);
-    line(out, "workspace mode", workspace_mode_names[p->mode],
-         s->origin[s->workspace.writable ? SETTING_WORKSPACE_MODE : SETTING_WORKSPACE_WRITABLE]);
+    line(out, "workspace mode", workspace_mode_names[p->mode], workspace_origin(s));
     line(out, "home", p->home, NULL);
     snprintf(ids, sizeof ids, "%u:%u inside, %u:%u on the host%s", p->ids.inside_uid, p->ids.inside_gid, p->ids.host_uid,
              p->ids.host_gid, p->ids.by_root ? ", the workspace's files idmapped" : "");
@@ -144,7 +143,7 @@ static void json_step(const struct step *s, struct jsonout *j) {
     jsonout_open(j, NULL, '{');
     jsonout_text(j, "kind", step_kind_names[s->kind]);
     jsonout_text(j, "to", s->to);
-    jsonout_text(j, "from", s->kind == STEP_FILE || s->kind == STEP_PRIVATE ? NULL : s->from);
+    jsonout_text(j, "from", s->kind == STEP_FILE || (s->kind == STEP_PRIVATE && !s->on_disk) ? NULL : s->from);
     jsonout_bool(j, "writable", s->writable);
     jsonout_bool(j, "optional", s->optional);
     jsonout_close(j, '}');
@@ -162,6 +161,7 @@ static void json_limits(const struct plan *p, struct jsonout *j) {
     jsonout_u64(j, "disk", l->disk);
     jsonout_u64(j, "timeout_ms", l->timeout_ms);
     jsonout_u64(j, "private", p->private_size);
+    jsonout_u64(j, "tmp", p->tmp_size);
     jsonout_close(j, '}');
 }
 
@@ -169,8 +169,12 @@ static void json_head(const struct plan *p, const struct settings *s, struct jso
     jsonout_text(j, "engine", s->engine);
     jsonout_text(j, "rung", rung_names[p->rung]);
     jsonout_text(j, "profile", s->profile);
+    jsonout_text(j, "image", p->image ? p->image->name : NULL);
+    jsonout_text(j, "image_id", p->image ? p->image->id : NULL);
     jsonout_text(j, "workspace", p->workspace);
     jsonout_text(j, "home", p->home);
+    jsonout_text(j, "private_dir", p->private_dir);
+    jsonout_bool(j, "writable_system", p->writable_system);
     jsonout_u64(j, "inside_uid", p->ids.inside_uid);
     jsonout_u64(j, "inside_gid", p->ids.inside_gid);
     jsonout_u64(j, "host_uid", p->ids.host_uid);

@@ -7,6 +7,8 @@
 #include "config/settings.h"
 #include "jail/plan/elsewhere.h"
 #include "jail/plan/plan.h"
+#include "jail/plan/plan_system.h"
+#include "jail/plan/plan_tools.h"
 
 /* Fixed part, in the order in which it is carried out. Everything up to the first STEP_PRIVATE is made read-only. */
 static const struct step skeleton[] = {
@@ -81,7 +83,8 @@ static const char resolv_conf[] = "nameserver 198.18.0.1\noptions edns0\n";
 static const char *const devices[] = {"null", "zero", "full", "random", "urandom", "tty"};
 
 /* /proc: what shows or changes the host. The list of the container runtimes; what does not exist is left out. */
-static const struct step proc_steps[] = {
+static const struct step special_steps[] = {
+    {STEP_PTS, "/dev/pts"},
     {STEP_PROC, "/proc"},
     {STEP_PROC_RO, "/proc/sys"},
     {STEP_PROC_RO, "/proc/bus", .optional = true},
@@ -101,237 +104,221 @@ static const struct step proc_steps[] = {
     {STEP_MASK, "/proc/timer_list", .optional = true},
 };
 
-static int add_all(struct plan *p, const struct step *steps, size_t n, struct err *err) {
-    for (size_t i = 0; i < n; i++) {
-        int r = plan_add(p, steps[i], err);
+/* The kernel gives the files of a process that is not dumpable, as bawn-init is, to the root of its user namespace. Where that is the command, its
+ * oom_score_adj and the like could be written. */
+static const struct step of_root = {STEP_PROC_RO, "/proc/1"};
 
-        if (r < 0)
-            return r;
-    }
-    return 0;
+static void add_all(struct plan *p, const struct step *steps, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        plan_add(p, steps[i]);
 }
 
-/* A step whose strings are made here. */
+/* What is at the same path on the host. */
+static void add_same(struct plan *p, struct step step, const char *dir, const char *name) {
+    plan_add_own(p, step, str_dupf("%s/%s", dir, name), str_dupf("%s/%s", dir, name));
+}
+
 /* /bin and its like: symlinks into /usr on merged systems, folders of their own on others. */
-static int add_root_names(const struct host_facts *h, struct plan *p, struct err *err) {
-    for (size_t i = 0; i < ARRAY_LEN(h->root_link); i++) {
-        struct step step = {.kind = h->root_link[i][0] ? STEP_SYMLINK : STEP_RO};
-        char *from = h->root_link[i][0] ? strdup(h->root_link[i]) : str_dupf("/%s", plan_root_names[i]);
-        int r;
-
-        if (!h->root_there[i]) {
-            free(from);
-            continue;
-        }
-        r = plan_add_own(p, step, str_dupf("/%s", plan_root_names[i]), from, err);
-        if (r < 0)
-            return r;
-    }
-    return 0;
+static void add_root_names(const struct host_facts *h, struct plan *p) {
+    for (size_t i = 0; i < ARRAY_LEN(h->root_link); i++)
+        if (h->root_there[i] && h->root_link[i][0])
+            plan_add_own(p, (struct step){.kind = STEP_SYMLINK}, str_dupf("/%s", plan_root_names[i]), strdup(h->root_link[i]));
+        else if (h->root_there[i])
+            add_same(p, (struct step){.kind = STEP_RO}, "", plan_root_names[i]);
 }
 
-static int add_etc_shared(const struct plan_input *in, struct plan *p, struct err *err) {
-    for (size_t i = 0; i < ARRAY_LEN(etc_shared); i++) {
-        int r;
+static void add_etc_shared(const struct plan_input *in, struct plan *p) {
+    bool own_certs = p->network && in->trust.folder; /* plan_make_trust() has a richer folder */
 
-        if (p->network && in->trust.folder && str_eq(etc_shared[i], "ssl/certs"))
-            continue; /* plan_make_trust() has a richer one */
-        r = plan_add_own(p, (struct step){.kind = STEP_RO, .optional = true}, str_dupf("/etc/%s", etc_shared[i]),
-                         str_dupf("/etc/%s", etc_shared[i]), err);
-
-        if (r < 0)
-            return r;
-    }
-    return 0;
+    for (size_t i = 0; i < ARRAY_LEN(etc_shared); i++)
+        if (!own_certs || !str_eq(etc_shared[i], "ssl/certs"))
+            add_same(p, (struct step){.kind = STEP_RO, .optional = true}, "/etc", etc_shared[i]);
 }
 
-static int add_file(struct plan *p, const char *to, char *content, struct err *err) {
-    return plan_add_own(p, (struct step){.kind = STEP_FILE, .mode = 0644}, strdup(to), content, err);
+static void add_file(struct plan *p, const char *to, char *content) {
+    plan_add_own(p, (struct step){.kind = STEP_FILE, .mode = 0644}, strdup(to), content);
 }
 
 /* The sandbox knows three users: root and "nobody" (as names for files), and itself. */
-static int add_etc_made(struct plan *p, struct err *err) {
+static void add_etc_made(const struct plan_input *in, struct plan *p) {
     const struct plan_ids *ids = &p->ids;
-    int r = add_file(p, "/etc/passwd",
-                     str_dupf("root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
-                              "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
-                              "%s:x:%u:%u::%s:/bin/bash\n",
-                              ids->user, ids->inside_uid, ids->inside_gid, p->home),
-                     err);
 
-    r = r < 0 ? r
-              : add_file(p, "/etc/group",
-                         str_dupf("root:x:0:\nnogroup:x:65534:\ntty:x:5:\n%s:x:%u:\n", ids->user, ids->inside_gid), err);
-    r = r < 0 ? r
-              : add_file(p, "/etc/hosts", str_dupf("127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", p->hostname), err);
-    r = r < 0 ? r : add_file(p, "/etc/hostname", str_dupf("%s\n", p->hostname), err);
-    r = r < 0 ? r : add_file(p, "/etc/nsswitch.conf", strdup(nsswitch), err);
-    return r < 0 ? r : add_file(p, "/etc/resolv.conf", strdup(p->network ? resolv_conf : "# no network\n"), err);
-}
-
-static int add_private(struct plan *p, const char *to, mode_t mode, struct err *err) {
-    return plan_add_own(p, (struct step){.kind = STEP_PRIVATE, .writable = true, .mode = mode}, strdup(to), strdup("private"),
-                        err);
-}
-
-static int add_home(const struct plan_input *in, struct plan *p, struct err *err) {
-    if (!in->home.persistent)
-        return add_private(p, p->home, 0700, err);
-    return plan_add_own(p, (struct step){.kind = STEP_EXTRA, .writable = true}, strdup(p->home), strdup(in->home.persistent),
-                        err);
-}
-
-static int add_devices(struct plan *p, struct err *err) {
-    for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
-        int r = plan_add_own(p, (struct step){.kind = STEP_DEVICE}, str_dupf("/dev/%s", devices[i]),
-                             str_dupf("/dev/%s", devices[i]), err);
-
-        if (r < 0)
-            return r;
+    add_file(p, "/etc/hosts", str_dupf("127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", p->hostname));
+    add_file(p, "/etc/hostname", str_dupf("%s\n", p->hostname));
+    add_file(p, "/etc/resolv.conf", strdup(p->network ? resolv_conf : "# no network\n"));
+    if (in->image && !in->unmapped) {
+        plan_make_image_etc(in, p);
+        return;
     }
-    return plan_add(p, (struct step){.kind = STEP_PTS, .to = "/dev/pts"}, err);
+    if (p->writable_system) /* the users are in the copy, where packages add theirs */
+        return;
+    add_file(p, "/etc/passwd",
+             str_dupf("root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
+                      "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+                      "%s:x:%u:%u::%s:/bin/bash\n",
+                      ids->user, ids->inside_uid, ids->inside_gid, p->home));
+    add_file(p, "/etc/group", str_dupf("root:x:0:\nnogroup:x:65534:\ntty:x:5:\n%s:x:%u:\n", ids->user, ids->inside_gid));
+    add_file(p, "/etc/nsswitch.conf", strdup(nsswitch));
 }
 
-static const char *substitute_for(const struct settings *s, const char *path) {
+static void add_host_parts(const struct host_facts *h, const struct plan_input *in, struct plan *p) {
+    for (size_t i = 0; i < ARRAY_LEN(skeleton); i++)
+        if (!p->writable_system || !plan_system_has(skeleton[i].to))
+            plan_add(p, skeleton[i]);
+    add_root_names(h, p);
+    if (!p->writable_system)
+        add_etc_shared(in, p);
+}
+
+static void add_private(struct plan *p, const char *to, mode_t mode) {
+    plan_add_own(p, (struct step){.kind = STEP_PRIVATE, .writable = true, .mode = mode}, strdup(to), strdup("private"));
+}
+
+/* One that is in memory, or in the folder of the sandbox's own that has this name. */
+static void add_roomy(struct plan *p, const char *to, mode_t mode, const char *name) {
+    if (p->rung == RUNG_FULL && p->tmp_size)
+        plan_add_own(p, (struct step){.kind = STEP_PRIVATE, .writable = true, .on_disk = true, .mode = mode}, strdup(to),
+                     str_dupf("%s/%s", p->private_dir, name));
+    else
+        add_private(p, to, mode);
+}
+
+static bool has_substitute(const struct settings *s, const char *path) {
     for (size_t i = 0; i < s->workspace.n_substitutes; i++)
         if (str_eq(s->workspace.substitutes[i].path, path))
-            return s->workspace.substitutes[i].shown;
-    return NULL;
+            return true;
+    return false;
 }
 
-/* Before anything is hidden: what is shown may be a hidden file itself. */
-static int add_substitutes(const struct settings *s, struct plan *p, struct err *err) {
-    for (size_t i = 0; i < s->workspace.n_substitutes; i++) {
-        const struct substitute_spec *sub = &s->workspace.substitutes[i];
-        int r = plan_add_own(p, (struct step){.kind = STEP_SUBSTITUTE}, str_dupf("%s/%s", p->workspace, sub->path),
-                             strdup(sub->shown), err);
-
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
-/* Before extra mounts: what the user asked for by name is not hidden by a pattern. */
-static int add_hidden(const struct settings *s, const struct plan_input *in, struct plan *p, struct err *err) {
+/* Substitutes before anything is hidden: what is shown may be a hidden file itself. Hidden files before extra mounts: what the user
+ * asked for by name is not hidden by a pattern. */
+static void add_covers(const struct settings *s, const struct plan_input *in, struct plan *p) {
+    const struct strv *hidden = in->workspace.hidden;
     enum step_kind kind = p->mode == WORKSPACE_OVERLAY ? STEP_WHITEOUT : STEP_HIDE;
 
-    for (size_t i = 0; in->workspace.hidden && i < in->workspace.hidden->len; i++) {
-        const char *path = in->workspace.hidden->v[i];
-        int r = 0;
+    for (size_t i = 0; i < s->workspace.n_substitutes; i++)
+        plan_add_own(p, (struct step){.kind = STEP_SUBSTITUTE}, str_dupf("%s/%s", p->workspace, s->workspace.substitutes[i].path),
+                     strdup(s->workspace.substitutes[i].shown));
+    for (size_t i = 0; hidden && i < hidden->len; i++) {
+        struct step step = {.kind = kind};
 
-        if (!substitute_for(s, path))
-            r = plan_add_own(p, (struct step){.kind = kind}, str_dupf("%s/%s", p->workspace, path), strdup(path), err);
-        if (r < 0)
-            return r;
+        if (in->workspace.tracked)
+            step.tracked = lookalikes_below(in->workspace.tracked, hidden->v[i]);
+        if (!has_substitute(s, hidden->v[i]))
+            plan_add_own(p, step, str_dupf("%s/%s", p->workspace, hidden->v[i]), strdup(hidden->v[i]));
     }
-    return 0;
 }
 
-static const char *run_dir(const struct plan_input *in) {
-    return in->workspace.run_dir ? in->workspace.run_dir : "(folder of the run)";
-}
+static const struct step rw = {.kind = STEP_EXTRA, .writable = true}, ro = {.kind = STEP_EXTRA};
 
-static int add_live(const struct settings *s, const struct plan_input *in, struct plan *p, struct err *err) {
+/* The folder itself or an overlay of it; or a copy that holds nothing hidden, in a worktree also with a git folder of its own and the
+ * repository's objects to read. */
+static void add_workspace(const struct settings *s, const struct plan_input *in, struct plan *p) {
+    const char *run = in->workspace.run_dir ? in->workspace.run_dir : "(folder of the run)";
     bool overlay = p->mode == WORKSPACE_OVERLAY;
-    struct step step = {.kind = overlay ? STEP_OVERLAY : STEP_WORKSPACE, .writable = p->mode != WORKSPACE_RO};
-    int r = plan_add_own(p, step, strdup(p->workspace), strdup(overlay ? run_dir(in) : p->workspace), err);
 
-    r = r < 0 ? r : add_substitutes(s, p, err);
-    return r < 0 ? r : add_hidden(s, in, p, err);
-}
-
-/* A copy that holds nothing hidden; in a worktree also a git folder of its own, and the repository's objects to read. */
-static int add_copy(const struct plan_input *in, struct plan *p, struct err *err) {
-    const struct step rw = {.kind = STEP_EXTRA, .writable = true}, ro = {.kind = STEP_EXTRA};
-    int r = plan_add_own(p, rw, strdup(p->workspace), str_dupf("%s/tree", run_dir(in)), err);
-
-    if (r < 0 || p->mode != WORKSPACE_WORKTREE)
-        return r;
-    r = plan_add_own(p, ro, str_dupf("%s/.git", p->workspace), str_dupf("%s/dotgit", run_dir(in)), err);
-    r = r < 0 ? r : plan_add_own(p, rw, strdup("/run/bawn/git"), str_dupf("%s/git", run_dir(in)), err);
-    return r < 0 ? r
-                 : plan_add_own(p, ro, strdup("/run/bawn/objects"), strdup(in->git.objects ? in->git.objects : "(objects)"), err);
-}
-
-/* Folders of the workspace that are the sandbox's own. */
-static int add_volumes(const struct settings *s, const struct plan_input *in, struct plan *p, struct err *err) {
-    for (size_t i = 0; in->workspace.volumes && i < in->workspace.volumes->len; i++) {
-        int r =
-            plan_add_own(p, (struct step){.kind = STEP_EXTRA, .writable = true},
-                         str_dupf("%s/%s", p->workspace, s->workspace.volumes.v[i]), strdup(in->workspace.volumes->v[i]), err);
-
-        if (r < 0)
-            return r;
+    if (p->mode != WORKSPACE_SYNC && p->mode != WORKSPACE_WORKTREE) {
+        plan_add_own(p, (struct step){.kind = overlay ? STEP_OVERLAY : STEP_WORKSPACE, .writable = p->mode != WORKSPACE_RO},
+                     strdup(p->workspace), strdup(overlay ? run : p->workspace));
+        add_covers(s, in, p);
+        return;
     }
-    return 0;
+    plan_add_own(p, s->workspace.writable ? rw : ro, strdup(p->workspace), str_dupf("%s/tree", run));
+    if (p->mode == WORKSPACE_SYNC)
+        return;
+    plan_add_own(p, ro, str_dupf("%s/.git", p->workspace), str_dupf("%s/dotgit", run));
+    plan_add_own(p, rw, strdup("/run/bawn/git"), str_dupf("%s/git", run));
+    plan_add_own(p, ro, strdup("/run/bawn/objects"), strdup(in->git.objects ? in->git.objects : "(objects)"));
 }
 
-static int add_extra(const struct settings *s, struct plan *p, struct err *err) {
-    for (size_t i = 0; i < s->n_mounts; i++) {
-        const struct mount_spec *m = &s->mounts[i];
-        int r = plan_add_own(p, (struct step){.kind = STEP_EXTRA, .writable = m->writable}, strdup(m->to), strdup(m->from), err);
+static int hide_in(const struct elsewhere *e, const char *path, size_t *n, struct plan *p, struct err *err) {
+    const char *rest = elsewhere_rest(e, path);
 
-        if (r < 0)
-            return r;
-    }
+    if (!rest)
+        return 0;
+    if (p->rung == RUNG_LANDLOCK)
+        return err_set(err, -EPERM,
+                       "a --mount shows hidden files of the workspace at '%s' ('%s'), and without user namespaces they cannot "
+                       "be covered there; mount another folder",
+                       e->path, path);
+    if (++*n > ELSEWHERE_COVERS_MAX)
+        return err_set(err, -E2BIG,
+                       "a --mount shows the workspace a second time at '%s', with more than %d hidden files; mount another "
+                       "folder, or hide their folders instead",
+                       e->path, ELSEWHERE_COVERS_MAX);
+    plan_add_own(p, (struct step){.kind = STEP_HIDE_AGAIN}, str_dupf("%s/%s", e->path, rest), strdup(e->path));
     return 0;
 }
 
 /* A mount that shows the workspace, or a part of it, a second time shows no more of it. */
 static int hide_again(const struct plan_input *in, struct plan *p, struct err *err) {
+    const struct elsewheres *e = in->workspace.elsewhere;
+    const struct strv *hidden = in->workspace.hidden;
     size_t n = 0;
+    int r = 0;
 
-    for (size_t i = 0; in->workspace.elsewhere && in->workspace.hidden && i < in->workspace.elsewhere->n; i++)
-        for (size_t k = 0; k < in->workspace.hidden->len; k++) {
-            const struct elsewhere *e = &in->workspace.elsewhere->v[i];
-            const char *rest = elsewhere_rest(e, in->workspace.hidden->v[k]);
-            int r;
-
-            if (!rest)
-                continue;
-            if (p->rung == RUNG_LANDLOCK)
-                return err_set(
-                    err, -EPERM,
-                    "a --mount shows hidden files of the workspace at '%s' ('%s'), and without user namespaces they cannot "
-                    "be covered there; mount another folder",
-                    e->path, in->workspace.hidden->v[k]);
-            if (++n > ELSEWHERE_COVERS_MAX)
-                return err_set(
-                    err, -E2BIG,
-                    "a --mount shows the workspace a second time at '%s', with more than %d hidden files; mount another "
-                    "folder, or hide their folders instead",
-                    e->path, ELSEWHERE_COVERS_MAX);
-            r = plan_add_own(p, (struct step){.kind = STEP_HIDE_AGAIN}, str_dupf("%s/%s", e->path, rest), strdup(e->path), err);
-            if (r < 0)
-                return r;
-        }
-    return 0;
+    for (size_t i = 0; e && hidden && i < e->n; i++)
+        for (size_t k = 0; r == 0 && k < hidden->len; k++)
+            r = hide_in(&e->v[i], hidden->v[k], &n, p, err);
+    return r;
 }
 
-static int add_user_parts(const struct settings *s, const struct plan_input *in, struct plan *p, struct err *err) {
-    int r = add_private(p, "/tmp", 01777, err);
+static void add_mounts(const struct settings *s, const struct plan_input *in, struct plan *p) {
+    const struct strv *volumes = in->workspace.volumes; /* folders of the workspace that are the sandbox's own */
 
-    r = r < 0 ? r : add_private(p, "/var/tmp", 01777, err);
-    r = r < 0 ? r : add_private(p, "/dev/shm", 01777, err);
-    r = r < 0 ? r : add_home(in, p, err);
-    r = r < 0 ? r : add_devices(p, err);
-    r = r < 0 ? r : add_all(p, proc_steps, ARRAY_LEN(proc_steps), err);
-    if (r >= 0)
-        r = p->mode == WORKSPACE_SYNC || p->mode == WORKSPACE_WORKTREE ? add_copy(in, p, err) : add_live(s, in, p, err);
-    r = r < 0 ? r : add_volumes(s, in, p, err);
-    r = r < 0 ? r : plan_make_home(in, p, err);
-    r = r < 0 ? r : add_extra(s, p, err);
-    return r < 0 ? r : hide_again(in, p, err);
+    for (size_t i = 0; volumes && i < volumes->len; i++)
+        plan_add_own(p, (struct step){.kind = STEP_EXTRA, .writable = true, .ours = true},
+                     str_dupf("%s/%s", p->workspace, s->workspace.volumes.v[i]), strdup(volumes->v[i]));
+    plan_make_home(in, p);
+    plan_make_tools(in, p); /* before mounts that the user names, which may cover it */
+    for (size_t i = 0; i < s->n_mounts; i++)
+        plan_add_own(p, s->mounts[i].writable ? rw : ro, strdup(s->mounts[i].to), strdup(s->mounts[i].from));
 }
 
 int plan_make_root(const struct settings *s, const struct host_facts *h, const struct plan_input *in, struct plan *p,
                    struct err *err) {
-    int r = add_all(p, skeleton, ARRAY_LEN(skeleton), err);
+    if (in->image)
+        plan_make_image_root(in, p);
+    else
+        add_host_parts(h, in, p);
+    if (p->writable_system)
+        plan_make_system(in, p);
+    add_etc_made(in, p);
+    plan_add(p, (struct step){STEP_SYMLINK, "/workspace", p->workspace});
+    add_roomy(p, "/tmp", 01777, "tmp");
+    add_roomy(p, "/var/tmp", 01777, "var-tmp");
+    add_private(p, "/dev/shm", 01777);
+    if (in->home.persistent)
+        plan_add_own(p, rw, strdup(p->home), strdup(in->home.persistent));
+    else
+        add_roomy(p, p->home, 0700, "home");
+    for (size_t i = 0; i < ARRAY_LEN(devices); i++)
+        add_same(p, (struct step){.kind = STEP_DEVICE}, "/dev", devices[i]);
+    add_all(p, special_steps, ARRAY_LEN(special_steps));
+    if (p->ids.inside_uid == 0)
+        plan_add(p, of_root);
+    add_workspace(s, in, p);
+    add_mounts(s, in, p);
+    return hide_again(in, p, err);
+}
 
-    r = r < 0 ? r : add_root_names(h, p, err);
-    r = r < 0 ? r : add_etc_shared(in, p, err);
-    r = r < 0 ? r : add_etc_made(p, err);
-    r = r < 0 ? r : plan_add_own(p, (struct step){.kind = STEP_SYMLINK}, strdup("/workspace"), strdup(p->workspace), err);
-    return r < 0 ? r : add_user_parts(s, in, p, err);
+int plan_etc_paths(struct strv *ret) {
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(etc_shared); i++)
+        r = strv_add(ret, etc_shared[i]);
+    return r;
+}
+
+int plan_host_paths(struct strv *ret) {
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(skeleton); i++)
+        if (skeleton[i].kind == STEP_RO && !str_starts(skeleton[i].to, "/sys"))
+            r = strv_add(ret, skeleton[i].to);
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(plan_root_names); i++)
+        r = strv_addf(ret, "/%s", plan_root_names[i]);
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(etc_shared); i++)
+        r = strv_addf(ret, "/etc/%s", etc_shared[i]);
+    return r;
 }

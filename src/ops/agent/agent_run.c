@@ -3,21 +3,18 @@
 #include "ops/agent/agent_run.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "ops/agent/agent_answer.h"
+#include "ops/agent/agent_url.h"
 #include "ops/notice.h"
-#include "os/fd.h"
 #include "supervisor/credential/credentials.h"
 #include "supervisor/session/volumes.h"
-#include "workspace/copy/place.h"
 
-enum { HINT_MAX = 4096 };
+enum { HINT_MAX = 4096, PORT_HTTPS = 443 };
 
 void agent_run_done(struct agent_run *r) {
     agent_done(&r->preset);
@@ -25,62 +22,48 @@ void agent_run_done(struct agent_run *r) {
     strv_done(&r->home);
 }
 
-int agent_credential(const struct agent *a, const struct host_facts *facts, char **ret, struct err *err) {
+int agent_credential(const char *host, uint16_t port, const struct host_facts *facts, char **ret, struct err *err) {
     CLEANUP(credentials_done) struct credentials all = {0};
-    int r = a->secret_host ? credentials_load(facts->environ_, facts->home, &all, err) : 0;
+    int r = host ? credentials_load(facts->environ_, facts->home, &all, err) : 0;
 
     *ret = NULL;
     for (size_t i = 0; r == 0 && !*ret && i < all.len; i++)
-        if (credential_is_for(&all.v[i], a->secret_host, 443) && !(*ret = strdup(all.v[i].name)))
+        if (credential_is_for(&all.v[i], host, port) && !(*ret = strdup(all.v[i].name)))
             return err_oom(err);
     return r;
 }
 
-void agent_add_secret_command(const struct agent *a, struct buf *b) {
-    struct credential usual = {0};
+/* At another host than the usual one the key goes into requests in the same way, if nothing else is known. */
+static void add_elsewhere(const struct credential *usual, const struct agent_url *u, struct buf *b) {
+    buf_addf(b, "bawn secret set gateway --host %s", u->host.text);
+    if (u->port != PORT_HTTPS)
+        buf_addf(b, ":%u", u->port);
+    if (str_eq(usual->format, "{}"))
+        buf_addf(b, " --header %s", usual->header);
+}
 
-    if (!a->secret_name || !a->secret_host)
+void agent_add_secret_command(const struct agent *a, const struct agent_url *u, struct buf *b) {
+    struct credential usual = {0};
+    bool elsewhere = u && u->text;
+
+    if (!a->secret_name || !a->secret_host || (elsewhere && (!u->https || u->host.kind != HOST_NAME)))
         return;
-    buf_addf(b, "bawn secret set %s --host %s", a->secret_name, a->secret_host);
-    if (credential_add_host(&usual, a->secret_host, NULL) == 0 && credential_fill_known(&usual, NULL) == 0)
+    if (credential_add_host(&usual, a->secret_host, NULL) == 0 && credential_fill_known(&usual, NULL) == 0) {
+        if (elsewhere)
+            add_elsewhere(&usual, u, b);
+        else
+            buf_addf(b, "bawn secret set %s --host %s", a->secret_name, a->secret_host);
         for (size_t i = 0; i < a->secret_env.len; i++)
-            if (!strv_has(&usual.env, a->secret_env.v[i]))
+            if (elsewhere || !strv_has(&usual.env, a->secret_env.v[i]))
                 buf_addf(b, " --env %s", a->secret_env.v[i]);
+    }
     credential_done(&usual);
 }
 
-int agent_add_hosts(const struct agent *a, struct settings *s, struct err *err) {
-    for (size_t i = 0; i < a->hosts.len; i++)
-        if (strv_add(&s->net.allow, a->hosts.v[i]) < 0)
-            return err_oom(err);
-    for (size_t i = 0; i < a->deny.len; i++)
-        if (strv_add(&s->net.deny, a->deny.v[i]) < 0)
-            return err_oom(err);
-    return 0;
-}
-
-/* What a first run would ask about. Only where nothing is: afterwards the files are the agent's. */
-static int write_file(int folder, const char *path, const char *content, struct err *err) {
-    CLEANUP(closep) int fd = memfd_create("bawn-agent-file", MFD_CLOEXEC);
-    const struct place_meta meta = {.mode = 0600};
-    const struct manifest_stamp nothing = {0};
-    int r = fd < 0 ? -errno : fd_write_all(fd, content, strlen(content));
-
-    if (r < 0)
-        return err_sys(err, r, "write '%s'", path);
-    r = place_file(folder, path, fd, &meta, &nothing, err);
-    return r == -ESTALE ? 0 : r;
-}
-
-static int write_files(const struct agent *a, const char *home, const char *folder, struct err *err) {
-    CLEANUP(closep) int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    size_t n = strlen(home);
-    int r = fd < 0 ? err_sys(err, -errno, "open '%s'", folder) : 0;
-
-    for (size_t i = 0; r == 0 && i + 1 < a->files.len; i += 2)
-        if (strncmp(a->files.v[i], home, n) == 0 && a->files.v[i][n] == '/')
-            r = write_file(fd, a->files.v[i] + n + 1, a->files.v[i + 1], err);
-    return r;
+int agent_add_hosts(const struct agent *a, char *const *environ_, struct settings *s, struct err *err) {
+    if (strv_add_all(&s->net.allow, &a->hosts) < 0 || strv_add_all(&s->net.deny, &a->deny) < 0)
+        return err_oom(err);
+    return agent_url_allow(a, environ_, s, err);
 }
 
 /* ".local/share/opencode" is one folder of the volume. */
@@ -93,7 +76,7 @@ static int keep_home(struct agent_run *run, const char *home, const struct host_
     for (char *p = strchr(sub, '/') + 1; *p; p++)
         *p = *p == '/' ? '-' : *p;
     r = volumes_folder(facts, sub, &folder, err);
-    r = r < 0 ? r : write_files(&run->preset, home, folder, err);
+    r = r < 0 ? r : agent_answer_files(&run->preset, home, folder, err);
     return r < 0 ? r : strv_add(&run->home, folder) < 0 || strv_add(&run->home, home) < 0 ? err_oom(err) : 0;
 }
 
@@ -113,19 +96,24 @@ static int find_program(const struct agent *a, const struct agent_wanted *w, con
 }
 
 /* The program, the preset's arguments, the user's; who wrote the program's name once more means the same. */
-static int make_argv(struct agent_run *run, const struct agent_program *p, const struct agent_wanted *w, struct err *err) {
+static int make_argv(struct agent_run *run, const struct agent_program *p, const struct agent_url *url,
+                     const struct agent_wanted *w, const char *workspace, struct err *err) {
     size_t from = w->argc && str_eq(w->argv[0], run->preset.command) ? 1 : 0;
     int r = p->interpreter ? strv_add(&run->argv, p->interpreter) : 0;
 
-    r = r < 0 ? r : strv_add(&run->argv, p->path);
-    for (size_t i = 0; r == 0 && i < run->preset.args.len; i++)
-        r = strv_add(&run->argv, run->preset.args.v[i]);
+    if (r < 0 || strv_add(&run->argv, p->path) < 0)
+        return err_oom(err);
+    r = agent_args_add(&run->preset, workspace, &run->argv, err);
+    r = r < 0 ? r : agent_url_add_args(&run->preset, url, &run->argv, err);
+    if (r < 0)
+        return r;
     for (size_t i = from; r == 0 && i < w->argc; i++)
         r = strv_add(&run->argv, w->argv[i]);
     return r < 0 ? err_oom(err) : 0;
 }
 
-static int add_settings(const struct agent_run *run, const struct agent_program *p, struct settings *s, struct err *err) {
+static int add_settings(const struct agent_run *run, const struct agent_program *p, char *const *environ_, struct settings *s,
+                        struct err *err) {
     const struct agent *a = &run->preset;
     int r = 0;
 
@@ -133,44 +121,49 @@ static int add_settings(const struct agent_run *run, const struct agent_program 
         r = settings_add_mount(s, p->mounts.v[i], err);
     for (size_t i = 0; r == 0 && i < a->env.len; i++)
         r = settings_add_env(s, a->env.v[i], err);
-    return r < 0 ? r : agent_add_hosts(a, s, err);
+    return r < 0 ? r : agent_add_hosts(a, environ_, s, err);
 }
 
 /* Nothing stops the run: a login in the agent itself may do. */
-static int note_credential(const struct agent_run *run, const struct host_facts *facts, const struct settings *s,
-                           const struct notice *n, struct err *err) {
+static int note_credential(const struct agent_run *run, const struct agent_url *url, const struct host_facts *facts,
+                           const struct settings *s, const struct notice *n, struct err *err) {
     CLEANUP(buf_done) struct buf command = BUF_INIT(HINT_MAX);
     const struct agent *a = &run->preset;
+    const char *host = url->text ? url->host.text : a->secret_host;
     CLEANUP(freep) char *name = NULL;
     int r;
 
-    agent_add_secret_command(a, &command);
+    agent_add_secret_command(a, url, &command);
     if (s->net.mode == NETWORK_NONE)
         notice_say(n, "no network: %s cannot reach its model", a->title ? a->title : a->name);
     if (!command.len)
         return 0;
-    r = agent_credential(a, facts, &name, err);
+    r = agent_credential(host, url->text ? url->port : PORT_HTTPS, facts, &name, err);
     if (r == 0 && !name)
-        notice_say(n, "no credential for %s; to give it one that it never sees: %s", a->secret_host, buf_str(&command));
+        notice_say(n, "no credential for %s; to give it one that it never sees: %s", host, buf_str(&command));
     return r;
 }
 
 int agent_run_prepare(struct agent_run *run, const struct agent_wanted *w, const struct host_facts *facts, struct settings *s,
                       struct err *err) {
     CLEANUP(agent_program_done) struct agent_program p = {0};
+    struct agent_url url;
     int r = agent_read(w->name, facts->environ_, facts->home, &run->preset, err);
 
     if (r <= 0)
         return r;
-    r = find_program(&run->preset, w, facts, &p, err);
-    r = r < 0 ? r : make_argv(run, &p, w, err);
-    r = r < 0 ? r : add_settings(run, &p, s, err);
-    r = r < 0 ? r : note_credential(run, facts, s, w->notice, err);
+    r = agent_url_first(&run->preset, s, facts->environ_, &url, err);
+    r = r < 0 ? r : find_program(&run->preset, w, facts, &p, err);
+    r = r < 0 ? r : make_argv(run, &p, &url, w, facts->workspace, err);
+    r = r < 0 ? r : add_settings(run, &p, facts->environ_, s, err);
+    r = r < 0 ? r : note_credential(run, &url, facts, s, w->notice, err);
     for (size_t i = 0; r == 0 && !w->dry_run && i < run->preset.home.len; i++)
         r = keep_home(run, run->preset.home.v[i], facts, err);
-    if (r < 0)
-        return r;
-    return 1;
+    if (r == 0 && w->config.mode && !w->dry_run)
+        r = agent_config_bring(&run->preset, &w->config, facts, &run->home, w->notice, err);
+    for (size_t i = 0; r == 0 && i + 1 < run->home.len; i += 2) /* last: the user's own settings may be in the same file */
+        r = agent_answer_key(&run->preset, run->home.v[i + 1], run->home.v[i], s, facts, err);
+    return r < 0 ? r : 1;
 }
 
 /* -- all of them -------------------------------------------------------------------------------------------------------- */
@@ -191,7 +184,7 @@ static int add_state(const char *name, const struct host_facts *facts, struct ag
     if (r == 0)
         return err_set(err, -ENOENT, "there is no agent '%s'", name);
     r = r < 0 ? r : agent_find(&st->agent, facts, &st->program, err);
-    return r < 0 ? r : agent_credential(&st->agent, facts, &st->credential, err);
+    return r < 0 ? r : agent_credential(st->agent.secret_host, PORT_HTTPS, facts, &st->credential, err);
 }
 
 int agent_list(struct agent_states *ret, struct err *err) {

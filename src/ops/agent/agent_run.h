@@ -11,7 +11,9 @@
 
 #include "config/load/agent.h"
 #include "jail/plan/plan.h"
+#include "ops/agent/agent_config.h"
 
+struct agent_url;
 struct buf;
 struct err;
 struct notice;
@@ -32,13 +34,14 @@ int agent_install(const struct agent *a, const struct host_facts *facts, const s
 /* The same by name; *ret is the preset. Exit status 64 if there is none. */
 int agent_install_named(const char *name, const struct notice *n, struct agent *ret, struct err *err);
 
-/* The name of the credential that goes to the agent's model, malloc'ed; *ret is NULL if there is none. */
-int agent_credential(const struct agent *a, const struct host_facts *facts, char **ret, struct err *err);
+/* The name of the credential for this host, where the agent's model is, malloc'ed; *ret is NULL if there is none. */
+int agent_credential(const char *host, uint16_t port, const struct host_facts *facts, char **ret, struct err *err);
 
-/* "bawn secret set NAME --host HOST", with the variables that are not usual for the host; nothing if it wants no credential. */
-void agent_add_secret_command(const struct agent *a, struct buf *b);
-/* Adds the hosts that it needs, and those that are denied. */
-int agent_add_hosts(const struct agent *a, struct settings *s, struct err *err);
+/* "bawn secret set NAME --host HOST", with the variables that are not usual for the host; nothing if it wants no credential. url: where its
+ * model is; NULL: in the usual place. */
+void agent_add_secret_command(const struct agent *a, const struct agent_url *url, struct buf *b);
+/* Adds the hosts that it needs, with those of agent_url.h, and those that are denied. */
+int agent_add_hosts(const struct agent *a, char *const *environ_, struct settings *s, struct err *err);
 
 struct agent_run {
     struct agent preset;
@@ -50,7 +53,8 @@ struct agent_wanted {
     const char *name;
     char **argv; /* its arguments */
     size_t argc;
-    bool dry_run; /* nothing is installed or made */
+    bool dry_run;              /* nothing is installed or made */
+    struct config_wish config; /* its mode is NULL: the user's own settings stay out */
     const struct notice *notice;
 };
 /* 1: settings are those of the agent now, and r->argv is the command; 0: there is no preset of this name, only settings. */

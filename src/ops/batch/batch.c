@@ -88,20 +88,19 @@ static int choose_mode(const struct batch *b, struct batch_task *t, struct last 
     CLEANUP(settings_done) struct settings s = {0};
     CLEANUP(freep) char *workspace = NULL;
     struct settings_flags flags = b->request->flags;
-    const struct settings_sources src = {
+    struct settings_sources src = {
         .flags = &flags, .agent = t->agent ? t->agent : b->request->agent, .home = last->home, .environ_ = environ};
-    struct settings_sources with = src;
     int r = paths_workspace(t->directory ? t->directory : b->request->dir, &workspace, err);
 
     if (r < 0)
         return r;
-    with.workspace = workspace;
+    src.workspace = workspace;
     flags.profile = t->profile ? t->profile : flags.profile;
     flags.timeout = t->timeout ? t->timeout : flags.timeout;
     flags.workspace_mode = t->workspace ? t->workspace : flags.workspace_mode;
     if (t->env.len)
         flags.env = t->env;
-    r = settings_load(&with, &s, err);
+    r = settings_load(&src, &s, err);
     if (r < 0)
         return r;
     if (s.mode == MODE_OFF)
@@ -180,12 +179,6 @@ size_t batch_count(const struct batch *b, enum batch_state state) {
     return n;
 }
 
-static void result_clear(struct batch_result *r) {
-    strv_done(&r->hosts);
-    strv_done(&r->limits);
-    *r = (struct batch_result){0};
-}
-
 static uint64_t number(const json_t *root, const char *key) {
     double d = json_number_value(json_object_get(root, key));
 
@@ -224,7 +217,9 @@ static void take_json(struct batch_result *r, const json_t *root) {
 void batch_take_report(struct batch_task *t, int wait_status, uint64_t now_ms) {
     json_t *root = buf_ok(&t->report) ? json_loadb(buf_str(&t->report), t->report.len, 0, NULL) : NULL;
 
-    result_clear(&t->result);
+    strv_done(&t->result.hosts);
+    strv_done(&t->result.limits);
+    t->result = (struct batch_result){0};
     if (root)
         take_json(&t->result, root);
     json_decref(root);

@@ -105,15 +105,12 @@ static int open_log(const struct batch *b, const struct batch_task *t, const cha
     return fd < 0 ? err_sys(err, -errno, "make '%s/%s'", b->logs, name) : fd;
 }
 
-static bool has_name(enum workspace_mode m) {
-    return m == WORKSPACE_OVERLAY || m == WORKSPACE_SYNC || m == WORKSPACE_WORKTREE;
-}
-
 static int add_option(struct strv *v, const char *name, const char *value) {
     return value ? strv_addf(v, "--%s=%s", name, value) : 0;
 }
 
 int batch_argv(const struct batch *b, const struct batch_task *t, struct strv *ret, struct err *err) {
+    bool named = t->mode != WORKSPACE_DIRECT && t->mode != WORKSPACE_RO && t->id[0];
     const struct {
         const char *option, *value;
     } own[] = {
@@ -122,12 +119,11 @@ int batch_argv(const struct batch *b, const struct batch_task *t, struct strv *r
         {"agent", t->agent},
         {"timeout", t->timeout},
         {"workspace", workspace_mode_names[t->mode]},
-        {"name", has_name(t->mode) && t->id[0] ? t->id : NULL},
+        {"name", named ? t->id : NULL},
     };
     int r = strv_add(ret, "bawn") < 0 ? -ENOMEM : strv_add(ret, "run");
 
-    for (size_t i = 0; r >= 0 && i < b->words.len; i++)
-        r = strv_add(ret, b->words.v[i]);
+    r = r < 0 ? r : strv_add_all(ret, &b->words);
     for (size_t i = 0; r >= 0 && i < ARRAY_LEN(own); i++)
         r = add_option(ret, own[i].option, own[i].value);
     for (size_t i = 0; r >= 0 && i < t->env.len; i++)
@@ -135,9 +131,7 @@ int batch_argv(const struct batch *b, const struct batch_task *t, struct strv *r
     if (r >= 0 && t->id[0])
         r = strv_addf(ret, "--result-fd=%d", RESULT_FD);
     r = r < 0 ? r : strv_add(ret, "--");
-    for (size_t i = 0; r >= 0 && i < t->command.len; i++)
-        r = strv_add(ret, t->command.v[i]);
-    return r < 0 ? err_oom(err) : 0;
+    return r < 0 || strv_add_all(ret, &t->command) < 0 ? err_oom(err) : 0;
 }
 
 static void make_id(const struct batch *b, struct batch_task *t) {
@@ -210,12 +204,6 @@ static void order_all(struct batch_loop *l, char order) {
             send(l->b->v[i].link, &order, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void kill_all(struct batch_loop *l) {
-    for (size_t i = 0; i < l->b->n; i++)
-        if (l->b->v[i].state == BATCH_RUNNING)
-            kill(l->b->v[i].pid, SIGKILL); /* not yet waited for: the number is still its own */
-}
-
 static void interrupt_batch(struct batch_loop *l) {
     l->stopping = true;
     switch (++l->interrupts) {
@@ -228,7 +216,9 @@ static void interrupt_batch(struct batch_loop *l) {
         order_all(l, RUN_PARENT_KILL);
         break;
     default:
-        kill_all(l);
+        for (size_t i = 0; i < l->b->n; i++)
+            if (l->b->v[i].state == BATCH_RUNNING)
+                kill(l->b->v[i].pid, SIGKILL); /* not yet waited for: the number is still its own */
     }
 }
 

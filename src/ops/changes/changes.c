@@ -35,8 +35,55 @@ static struct apply_opts apply_options(const struct changes_apply *q) {
     };
 }
 
-/* Of what would come in. */
-static int find_risks(const struct changes_apply *q, struct changes_applied *a, struct err *err) {
+/* Which changes would come in, by class. */
+struct apply_classes {
+    struct changes_verdicts verdicts;
+    const struct changes_verdict **v[CHANGES_CLASSES]; /* the riskiest first */
+    size_t n[CHANGES_CLASSES];
+    struct changes_verdict *unjudged; /* count as high */
+    bool *leave;                      /* for each change of the set */
+};
+
+static void classes_done(struct apply_classes *c) {
+    changes_verdicts_done(&c->verdicts);
+    for (size_t i = 0; i < CHANGES_CLASSES; i++)
+        free(c->v[i]);
+    free(c->unjudged);
+    free(c->leave);
+}
+
+static bool comes_in(const struct apply_item *it) {
+    return it->outcome == APPLY_DONE || it->outcome == APPLY_MERGED || it->outcome == APPLY_CONFLICT;
+}
+
+static int by_rank(const void *a, const void *b) {
+    const struct changes_verdict *x = *(const struct changes_verdict *const *)a, *y = *(const struct changes_verdict *const *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* What the review does not name was not judged. */
+static int sort_classes(struct apply_classes *c, const struct apply_result *would, struct err *err) {
+    bool ok = (c->unjudged = calloc(would->n + 1, sizeof *c->unjudged)) && (c->leave = calloc(would->n + 1, sizeof *c->leave));
+
+    for (size_t i = 0; i < CHANGES_CLASSES; i++)
+        ok &= (c->v[i] = calloc(would->n + 1, sizeof(void *))) != NULL;
+    for (size_t i = 0; ok && i < would->n; i++) {
+        const struct changes_verdict *v = changes_verdict_find(&c->verdicts, would->v[i].change->path);
+
+        if (!comes_in(&would->v[i]))
+            continue;
+        c->unjudged[i] =
+            (struct changes_verdict){.path = would->v[i].change->path, .folder = "", .class = CHANGES_HIGH, .high = true};
+        v = v ? v : &c->unjudged[i];
+        c->v[v->class][c->n[v->class]++] = v;
+    }
+    for (size_t i = 0; ok && i < CHANGES_CLASSES; i++) /* the report has them in their order */
+        qsort(c->v[i], c->n[i], sizeof(void *), by_rank);
+    return ok ? 0 : err_oom(err);
+}
+
+static int find_classes(const struct changes_apply *q, struct changes_applied *a, struct apply_classes *c, struct err *err) {
     CLEANUP(apply_result_done) struct apply_result would = {0};
     struct apply_opts o = apply_options(q);
     int r;
@@ -46,8 +93,67 @@ static int find_risks(const struct changes_apply *q, struct changes_applied *a, 
     r = apply_changes(&a->pick.rd, &a->set, a->pick.workspace, &o, &would, err);
     if (r < 0)
         return r;
-    r = changes_risks(&a->pick, &would, &a->risky, err);
-    return r < 0 ? err_ctx(err, r, "the changes could not be judged, and --yes was not given") : 0;
+    r = changes_verdicts(&a->pick, NULL, NULL, &c->verdicts, err);
+    r = r < 0 ? r : sort_classes(c, &would, err);
+    if (r == 0)
+        return 0;
+    return err_ctx(err, r, "the changes could not be judged, and --yes %s", q->classes ? "is not for all" : "was not given");
+}
+
+static void leave_class(struct changes_applied *a, struct apply_classes *c, enum changes_class class) {
+    for (size_t i = 0; i < c->n[class]; i++) {
+        const struct change *change = change_find(&a->set, c->v[class][i]->path);
+
+        if (change)
+            c->leave[change - a->set.v] = true;
+    }
+    a->left[class] = c->n[class];
+}
+
+static void ask_classes(const struct changes_apply *q, struct changes_applied *a, struct apply_classes *c) {
+    for (int i = 0; i < CHANGES_NONE && !a->stopped; i++) {
+        const struct changes_question question = {a->pick.rd.name, (enum changes_class)i, c->v[i], c->n[i]};
+        enum changes_answer answer = c->n[i] ? q->ask(&question, q->ask_arg) : CHANGES_TAKE;
+
+        a->stopped = answer == CHANGES_STOP;
+        if (answer == CHANGES_LEAVE)
+            leave_class(a, c, (enum changes_class)i);
+    }
+}
+
+/* What is of high risk, that of CHANGES_HIGH first. */
+static int find_risky(struct changes_applied *a, const struct apply_classes *c, struct err *err) {
+    static const enum changes_class high[] = {CHANGES_HIGH, CHANGES_DEPENDENCIES};
+
+    for (size_t i = 0; i < ARRAY_LEN(high); i++)
+        for (size_t k = 0; k < c->n[high[i]]; k++) {
+            const struct changes_verdict *v = c->v[high[i]][k];
+
+            if (v->high && strv_add(&a->risky, v->path) < 0)
+                return err_oom(err);
+            a->usual += v->high && high[i] == CHANGES_DEPENDENCIES;
+        }
+    return 0;
+}
+
+/* Without an answer, what is of high risk is named, and nothing is done. */
+static int choose_classes(const struct changes_apply *q, struct changes_applied *a, struct apply_classes *c, struct err *err) {
+    int r = find_classes(q, a, c, err);
+
+    if (r < 0)
+        return r;
+    if (q->classes) {
+        for (int i = 0; i < CHANGES_NONE; i++)
+            if (!(q->classes & 1u << i))
+                leave_class(a, c, (enum changes_class)i);
+        return 0;
+    }
+    r = find_risky(a, c, err);
+    if (r == 0 && a->risky.len && q->ask) {
+        strv_done(&a->risky);
+        ask_classes(q, a, c);
+    }
+    return r;
 }
 
 /* A run of which nothing is left does not come up again; with sweep it takes the place of earlier ones that wait for an undo. */
@@ -68,11 +174,29 @@ static int check_named(const struct changes_apply *q, const struct apply_result 
     return r->n && (q->only.len || q->except.len) ? err_usage(err, "--only and --except leave none of the changes") : 0;
 }
 
-static int apply_now(const struct changes_apply *q, struct changes_applied *a, struct err *err) {
-    const struct apply_opts o = apply_options(q);
-    const char *run = a->pick.rd.name;
-    int r = q->dry_run ? 0 : audit_verb_changes(AUDIT_APPLY, run, q->risky ? "apply --yes" : "apply", &a->set, &q->only, err);
+/* For the audit log: "apply --yes=medium,low". */
+static void apply_word(const struct changes_apply *q, const struct changes_applied *a, char word[static 128]) {
+    size_t len = (size_t)snprintf(word, 128, "apply%s", q->classes ? " --yes" : "");
+    const char *lead = q->classes ? "=" : ", without ";
 
+    if (q->classes == CHANGES_ALL)
+        return;
+    for (int i = 0; i < CHANGES_NONE; i++)
+        if (q->classes ? (q->classes & 1u << i) != 0 : a->left[i] > 0) {
+            len += (size_t)snprintf(word + len, 128 - len, "%s%s", lead, changes_class_names[i]);
+            lead = ",";
+        }
+}
+
+static int apply_now(const struct changes_apply *q, struct changes_applied *a, const bool *leave, struct err *err) {
+    struct apply_opts o = apply_options(q);
+    const char *run = a->pick.rd.name;
+    char word[128];
+    int r;
+
+    o.leave = leave;
+    apply_word(q, a, word);
+    r = q->dry_run ? 0 : audit_verb_changes(AUDIT_APPLY, run, word, &a->set, &q->only, err);
     r = r < 0 ? r : apply_changes(&a->pick.rd, &a->set, a->pick.workspace, &o, &a->result, err);
     if (!q->dry_run && (r < 0 || a->result.conflicts))
         a->unlogged = audit_verb_word(AUDIT_APPLY, run, "not applied", NULL, NULL) < 0;
@@ -82,6 +206,7 @@ static int apply_now(const struct changes_apply *q, struct changes_applied *a, s
 
 int changes_apply(const struct changes_apply *q, struct changes_applied *ret, struct err *err) {
     const struct run_pick_opts o = {.directory = q->directory, .name = q->run, .what = RUN_PICK_APART, .lock = true};
+    CLEANUP(classes_done) struct apply_classes c = {.verdicts = CHANGES_VERDICTS_INIT};
     int r = run_pick(&o, &ret->pick, err);
 
     if (r < 0)
@@ -91,9 +216,9 @@ int changes_apply(const struct changes_apply *q, struct changes_applied *ret, st
                          "run '%s' was in direct mode: its changes are in the workspace already; 'bawn rollback' takes them back",
                          ret->pick.rd.name);
     r = run_pick_changes(&ret->pick, &ret->set, err);
-    if (r == 0 && !q->risky && !q->dry_run)
-        r = find_risks(q, ret, err);
-    return r < 0 || ret->risky.len ? r : apply_now(q, ret, err);
+    if (r == 0 && q->classes != CHANGES_ALL && (q->classes || !q->dry_run))
+        r = choose_classes(q, ret, &c, err);
+    return r < 0 || ret->risky.len || ret->stopped ? r : apply_now(q, ret, c.leave, err);
 }
 
 int changes_undo(struct run_pick *p, bool force, struct strv *ret_left, struct err *err) {

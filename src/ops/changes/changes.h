@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/strv.h"
+#include "ops/changes/changes_classes.h"
 #include "ops/changes/run_pick.h"
 #include "workspace/apply/apply.h"
 
@@ -13,22 +14,37 @@ struct err;
 
 /* -- apply -------------------------------------------------------------------------------------------------------------- */
 
+/* Whether the changes of one class come in, which are the riskiest first. */
+struct changes_question {
+    const char *run;
+    enum changes_class class;
+    const struct changes_verdict *const *v;
+    size_t n;
+};
+enum changes_answer { CHANGES_LEAVE, CHANGES_TAKE, CHANGES_STOP /* nothing at all is done */ };
+typedef enum changes_answer changes_ask_fn(const struct changes_question *q, void *arg);
+
 struct changes_apply {
     const char *directory, *run; /* as in struct run_pick_opts */
     struct strv only, except;    /* patterns of .gitignore's syntax; empty: all, none */
     enum apply_conflict conflict;
     bool links_out; /* symbolic links that may lead out of the workspace, too */
     bool dry_run;
-    bool risky; /* changes of high risk, too */
+    unsigned classes;    /* set: only these, and what has no risk. 0: all, if there is no high risk or `ask` says so */
+    changes_ask_fn *ask; /* about each class, if there is a high risk; NULL: nothing is done then */
+    void *ask_arg;
 };
 void changes_apply_done(struct changes_apply *q);
 
 struct changes_applied {
     struct run_pick pick;
     struct change_set set;
-    struct strv risky;          /* changes of high risk: nothing was done, and result is empty */
-    struct apply_result result; /* result.conflicts: nothing was done */
-    bool unlogged;              /* it was not done, and that is missing in the audit log */
+    struct strv risky;            /* changes of high risk, those of CHANGES_HIGH first: nothing was done, and result is empty */
+    size_t usual;                 /* how many of them are CHANGES_DEPENDENCIES; they come last */
+    bool stopped;                 /* by an answer: nothing was done */
+    size_t left[CHANGES_CLASSES]; /* stay in the run by an answer or for their class */
+    struct apply_result result;   /* result.conflicts: nothing was done */
+    bool unlogged;                /* it was not done, and that is missing in the audit log */
 };
 #define CHANGES_APPLIED_INIT \
     { .pick = RUN_PICK_INIT, .set = CHANGE_SET_INIT }

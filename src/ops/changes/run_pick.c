@@ -73,7 +73,7 @@ static int none_found(const char *workspace, enum run_pick_what what, struct err
     return err_set(err, -ENOENT, "%.300s: %s", workspace, missing[what]);
 }
 
-static int find_runs(char **ret, struct err *err) {
+int run_pick_folder(char **ret, struct err *err) {
     CLEANUP(freep) char *home = NULL;
     int r = paths_home(environ, &home, err);
 
@@ -82,7 +82,7 @@ static int find_runs(char **ret, struct err *err) {
 
 int run_pick_list(const char *directory, struct rundir_list *ret, struct err *err) {
     CLEANUP(freep) char *runs = NULL, *workspace = NULL;
-    int r = find_runs(&runs, err);
+    int r = run_pick_folder(&runs, err);
 
     r = r < 0 ? r : paths_workspace(directory, &workspace, err);
     return r < 0 || !runs ? r : rundir_list(runs, workspace, ret, err);
@@ -103,7 +103,7 @@ static int open_latest(const struct run_pick_opts *o, struct run_pick *p, struct
 }
 
 static int open_run(const struct run_pick_opts *o, struct run_pick *p, struct err *err) {
-    int r = find_runs(&p->runs, err);
+    int r = run_pick_folder(&p->runs, err);
 
     if (r < 0)
         return r;

@@ -41,6 +41,8 @@ struct run_pick {
 int run_pick(const struct run_pick_opts *o, struct run_pick *ret, struct err *err);
 void run_pick_done(struct run_pick *p);
 
+/* The folder of all runs; NULL: there is no home folder, and so none. */
+int run_pick_folder(char **ret, struct err *err);
 /* All runs of a workspace, the latest first. */
 int run_pick_list(const char *directory, struct rundir_list *ret, struct err *err);
 

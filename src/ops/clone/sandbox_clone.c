@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "ops/changes/run_pick.h"
 #include "ops/files/inside.h"
 #include "ops/notice.h"
 #include "ops/sandbox/sandbox_pick.h"
@@ -19,7 +20,7 @@ enum { NUMBER_MAX = 10000 };
 
 struct clone_pick {
     struct sandbox_pick pick;
-    char *home, *runs, *control;
+    char *runs, *control;
     struct clone_opts opts; /* points into the above */
 };
 #define CLONE_PICK_INIT \
@@ -27,7 +28,6 @@ struct clone_pick {
 
 static void clone_pick_done(struct clone_pick *p) {
     sandbox_pick_done(&p->pick);
-    free(p->home);
     free(p->runs);
     free(p->control);
 }
@@ -51,8 +51,7 @@ static int clone_pick(const char *name, const struct progress *progress, struct 
     const struct sandbox_pick_opts any = {.name = name, .need = SANDBOX_ANY};
     int r = sandbox_pick(&any, &p->pick, err);
 
-    r = r < 0 ? r : paths_home(environ, &p->home, err);
-    r = r < 0 ? r : rundir_folder(environ, p->home, &p->runs, err);
+    r = r < 0 ? r : run_pick_folder(&p->runs, err);
     if (r == 0 && !p->runs)
         r = err_set(err, -ENOENT, "there is no home folder, and so no place for copies");
     r = r < 0 ? r : hold_still(name, p, err);
@@ -95,18 +94,15 @@ void fork_result_done(struct fork_result *r) {
     strv_done(&r->ids);
 }
 
-static int add_made(struct fork_result *m, const char *name, char *id, struct err *err) {
-    int r = strv_add(&m->names, name);
-
-    return strv_add_take(&m->ids, id) < 0 || r < 0 ? err_oom(err) : 0;
-}
-
 static int make_named(struct fork_source *s, const char *name, struct fork_result *m, struct err *err) {
     char *id = NULL;
     int r = box_check_name(name, err);
 
     r = r < 0 ? r : fork_make(s, name, &id, err);
-    return r < 0 ? r : add_made(m, name, id, err);
+    if (r < 0)
+        return r;
+    r = strv_add(&m->names, name);
+    return strv_add_take(&m->ids, id) < 0 || r < 0 ? err_oom(err) : 0;
 }
 
 /* The next free number: earlier forks, and those that others make now, have some. */

@@ -6,7 +6,7 @@
  *     doctor_look(&f);
  *     check_run(&checks[i], &f);            one finding per feature of the host
  *     doctor_verdict(&f, &run);             what `bawn run` would do here
- *     fixes[i].text(&f, &out);              what would help, if fixes[i].needed(&f)
+ *     fixes[i].text(&f, &out);              what would help, if fix_needed(&fixes[i], &f)
  */
 #pragma once
 
@@ -41,6 +41,7 @@ struct doctor_facts {
     int workspace;         /* the current directory can be one: 0 or -errno */
     char workspace_path[PATH_MAX];
     struct err workspace_err; /* why not */
+    const char *better;       /* an engine that enforces more than the native one can here; NULL: none, or not asked */
 };
 
 void doctor_look(struct doctor_facts *ret);
@@ -62,6 +63,8 @@ struct check {
     const char *how; /* how it is found out */
     const char *why; /* why it matters */
     void (*look)(const struct doctor_facts *f, struct doctor_finding *ret);
+    enum doctor_call call; /* in place of look: a call, and the first kernel that has it */
+    const char *since;
 };
 extern const struct check checks[];
 extern const size_t n_checks;
@@ -77,7 +80,8 @@ struct doctor_engine {
     const char *names[DOCTOR_RUNGS_MAX];
 };
 /* Tries those that f does not know about. Returns how many there are. */
-size_t doctor_engines(const struct doctor_facts *f, struct doctor_engine ret[static DOCTOR_ENGINES_MAX]);
+/* all: also those that have to ask a daemon, which takes time and may leave traces in the user's home. */
+size_t doctor_engines(const struct doctor_facts *f, bool all, struct doctor_engine ret[static DOCTOR_ENGINES_MAX]);
 
 /* What `bawn run` with default settings would do in the current directory. */
 enum doctor_outcome { RUNS_FULL, RUNS_WEAKER, REFUSES, OUTCOME_COUNT };
@@ -97,9 +101,11 @@ void doctor_verdict(const struct doctor_facts *f, struct doctor_run *ret);
 struct fix {
     const char *id; /* stable */
     const char *title;
-    bool optional; /* does not raise the rung */
-    bool (*needed)(const struct doctor_facts *f);
+    bool optional;           /* does not raise the rung */
+    enum userns_cause cause; /* what it is against, if there is no needs() */
+    bool (*needs)(const struct doctor_facts *f);
     void (*text)(const struct doctor_facts *f, struct buf *out);
 };
 extern const struct fix fixes[];
 extern const size_t n_fixes;
+bool fix_needed(const struct fix *x, const struct doctor_facts *f);

@@ -13,28 +13,20 @@
 const char *const verdict_names[VERDICT_COUNT] = {"ok", "info", "warn", "missing"};
 const char *const doctor_outcome_names[OUTCOME_COUNT] = {"full", "weaker", "refused"};
 
-static void PRINTF_LIKE(3, 4) say(struct doctor_finding *r, enum verdict verdict, const char *fmt, ...) {
+/* remedy: NULL or "" if nothing has to be done. */
+static void PRINTF_LIKE(4, 5) say(struct doctor_finding *r, enum verdict verdict, const char *remedy, const char *fmt, ...) {
     va_list ap;
 
     r->verdict = verdict;
+    snprintf(r->remedy, sizeof r->remedy, "%s", remedy ? remedy : "");
     va_start(ap, fmt);
     vsnprintf(r->value, sizeof r->value, fmt, ap);
     va_end(ap);
 }
 
-static void PRINTF_LIKE(2, 3) advise(struct doctor_finding *r, const char *fmt, ...) {
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(r->remedy, sizeof r->remedy, fmt, ap);
-    va_end(ap);
-}
-
 /* error: 0 or -errno. */
 static void judge_error(struct doctor_finding *r, int error, const char *good, enum verdict bad, const char *remedy) {
-    say(r, error == 0 ? VERDICT_OK : bad, "%s", error == 0 ? good : strerror(-error));
-    if (error < 0)
-        advise(r, "%s", remedy);
+    say(r, error == 0 ? VERDICT_OK : bad, error < 0 ? remedy : NULL, "%s", error == 0 ? good : strerror(-error));
 }
 
 bool doctor_older_than(const struct doctor_facts *f, unsigned major, unsigned minor) {
@@ -42,74 +34,69 @@ bool doctor_older_than(const struct doctor_facts *f, unsigned major, unsigned mi
 }
 
 static void check_kernel(const struct doctor_facts *f, struct doctor_finding *r) {
-    if (doctor_older_than(f, 5, 12)) {
-        say(r, VERDICT_MISSING, "Linux %s; 5.12 is needed", f->release);
-        advise(r, "boot Linux 5.12 or newer (6.12 or newer for every fence)");
-    } else if (doctor_older_than(f, 5, 13)) {
-        say(r, VERDICT_WARN, "Linux %s has no Landlock; 5.13 has", f->release);
-        advise(r, "boot Linux 5.13 or newer");
-    } else {
-        say(r, VERDICT_OK, "Linux %s", f->release);
-    }
+    if (doctor_older_than(f, 5, 12))
+        say(r, VERDICT_MISSING, "boot Linux 5.12 or newer (6.12 or newer for every fence)", "Linux %s; 5.12 is needed",
+            f->release);
+    else if (doctor_older_than(f, 5, 13))
+        say(r, VERDICT_WARN, "boot Linux 5.13 or newer", "Linux %s has no Landlock; 5.13 has", f->release);
+    else
+        say(r, VERDICT_OK, NULL, "Linux %s", f->release);
 }
 
 static void check_userns(const struct doctor_facts *f, struct doctor_finding *r) {
     struct engine_state rungs[RUNG_COUNT];
 
     if (native_userns_cause(&f->native) == USERNS_FINE) {
-        say(r, VERDICT_OK, f->native.root ? "can be made, with unprivileged ids" : "can be made by this user");
+        say(r, VERDICT_OK, NULL, f->native.root ? "can be made, with unprivileged ids" : "can be made by this user");
         return;
     }
-    say(r, VERDICT_MISSING, "%s", native_userns_why(native_userns_cause(&f->native)));
     native_judge(&f->native, rungs);
-    advise(r, "%s", rungs[RUNG_FULL].remedy);
+    say(r, VERDICT_MISSING, rungs[RUNG_FULL].remedy, "%s", native_userns_why(native_userns_cause(&f->native)));
 }
 
 static void check_container(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->native.container == CONTAINER_NO)
-        say(r, VERDICT_OK, f->native.filtered ? "none, but a system call filter is around this process" : "none");
+        say(r, VERDICT_OK, NULL, f->native.filtered ? "none, but a system call filter is around this process" : "none");
     else
-        say(r, VERDICT_INFO, "%s%s", container_names[f->native.container],
+        say(r, VERDICT_INFO, NULL, "%s%s", container_names[f->native.container],
             f->native.filtered ? ", with a system call filter" : "");
 }
 
 static void check_root(const struct doctor_facts *f, struct doctor_finding *r) {
     const struct native_facts *n = &f->native;
 
-    if (n->launch == 0) {
-        say(r, VERDICT_OK, "namespaces, ids, tmpfs, devpts and proc work");
-    } else {
-        say(r, VERDICT_MISSING, "%s", n->launch_err.msg);
-        if (!n->launch_userns && n->container != CONTAINER_NO)
-            advise(r, "start the container with the options that 'bawn doctor --fix' prints");
-    }
+    if (n->launch == 0)
+        say(r, VERDICT_OK, NULL, "namespaces, ids, tmpfs, devpts and proc work");
+    else if (!n->launch_userns && n->container != CONTAINER_NO)
+        say(r, VERDICT_MISSING, "start the container with the options that 'bawn doctor --fix' prints", "%s", n->launch_err.msg);
+    else
+        say(r, VERDICT_MISSING, NULL, "%s", n->launch_err.msg);
 }
 
 static void check_mount_api(const struct doctor_facts *f, struct doctor_finding *r) {
-    if (f->calls[CALL_MOUNT_API] < 0 || f->calls[CALL_MOUNT_SETATTR] < 0) {
-        say(r, VERDICT_MISSING, "no %s", f->calls[CALL_MOUNT_API] < 0 ? "fsopen, move_mount" : "mount_setattr");
-        advise(r, "boot Linux 5.12 or newer; in a container, update the container engine, whose filter does not know the calls");
-    } else {
-        say(r, VERDICT_OK, "fsopen, move_mount and mount_setattr");
-    }
+    if (f->calls[CALL_MOUNT_API] < 0 || f->calls[CALL_MOUNT_SETATTR] < 0)
+        say(r, VERDICT_MISSING,
+            "boot Linux 5.12 or newer; in a container, update the container engine, whose filter does not know the calls",
+            "no %s", f->calls[CALL_MOUNT_API] < 0 ? "fsopen, move_mount" : "mount_setattr");
+    else
+        say(r, VERDICT_OK, NULL, "fsopen, move_mount and mount_setattr");
 }
 
 static void check_idmap(const struct doctor_facts *f, struct doctor_finding *r) {
-    if (f->native.idmap == NOT_TRIED) {
-        say(r, VERDICT_OK, "not needed: only root's runs use it");
-    } else if (f->workspace < 0) {
-        say(r, VERDICT_INFO, "not tried: the current directory cannot be a workspace");
-    } else if (f->native.idmap < 0) {
-        say(r, VERDICT_MISSING, "not for the current directory: %s", strerror(-f->native.idmap));
-        advise(r, "run Bawn as the owner of the files, or keep them on ext4, xfs, btrfs or tmpfs");
-    } else {
-        say(r, VERDICT_OK, "work for the current directory");
-    }
+    if (f->native.idmap == NOT_TRIED)
+        say(r, VERDICT_OK, NULL, "not needed: only root's runs use it");
+    else if (f->workspace < 0)
+        say(r, VERDICT_INFO, NULL, "not tried: the current directory cannot be a workspace");
+    else if (f->native.idmap < 0)
+        say(r, VERDICT_MISSING, "run Bawn as the owner of the files, or keep them on ext4, xfs, btrfs or tmpfs",
+            "not for the current directory: %s", strerror(-f->native.idmap));
+    else
+        say(r, VERDICT_OK, NULL, "work for the current directory");
 }
 
 static void check_overlay(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->native.overlay == NOT_TRIED)
-        say(r, VERDICT_INFO, "not tried: no user namespace");
+        say(r, VERDICT_INFO, NULL, "not tried: no user namespace");
     else
         judge_error(r, f->native.overlay, "works", VERDICT_INFO, "");
 }
@@ -121,18 +108,16 @@ static void check_network(const struct doctor_facts *f, struct doctor_finding *r
 
     for (size_t i = 0; i < n_network_named_ports; i++)
         buf_addf(&ports, " %u", network_named_ports[i]);
-    if (n->network == NOT_TRIED) {
-        say(r, VERDICT_INFO, "not tried: no user namespace");
-    } else if (n->network < 0) {
-        say(r, VERDICT_MISSING, "none: %s", strerror(-n->network));
-        advise(r, "use --network none; in a container, 'bawn doctor --fix' prints the options it needs");
-    } else if (n->network_has & NETWORK_EVERY_PORT) {
-        say(r, VERDICT_OK, "every TCP port (nftables tproxy), %s", families);
-    } else {
-        say(r, VERDICT_WARN, "only TCP ports%s, %s: no nftables tproxy (%s)", buf_str(&ports), families,
-            strerror(-n->network_rules));
-        advise(r, "sudo modprobe nft_tproxy, or boot a kernel with CONFIG_NFT_TPROXY");
-    }
+    if (n->network == NOT_TRIED)
+        say(r, VERDICT_INFO, NULL, "not tried: no user namespace");
+    else if (n->network < 0)
+        say(r, VERDICT_MISSING, "use --network none; in a container, 'bawn doctor --fix' prints the options it needs", "none: %s",
+            strerror(-n->network));
+    else if (n->network_has & NETWORK_EVERY_PORT)
+        say(r, VERDICT_OK, NULL, "every TCP port (nftables tproxy), %s", families);
+    else
+        say(r, VERDICT_WARN, "sudo modprobe nft_tproxy, or boot a kernel with CONFIG_NFT_TPROXY",
+            "only TCP ports%s, %s: no nftables tproxy (%s)", buf_str(&ports), families, strerror(-n->network_rules));
 }
 
 static void check_landlock(const struct doctor_facts *f, struct doctor_finding *r) {
@@ -141,19 +126,18 @@ static void check_landlock(const struct doctor_facts *f, struct doctor_finding *
     CLEANUP(buf_done) struct buf gaps = BUF_INIT(sizeof r->value);
 
     if (abi < 1) {
-        say(r, VERDICT_MISSING, "none");
-        advise(r,
-               doctor_older_than(f, 5, 13) ? "boot Linux 5.13 or newer" : "switch it on at boot: 'bawn doctor --fix' prints how");
+        say(r, VERDICT_MISSING,
+            doctor_older_than(f, 5, 13) ? "boot Linux 5.13 or newer" : "switch it on at boot: 'bawn doctor --fix' prints how",
+            "none");
         return;
     }
     for (const char *const *gap = landlock_missing(abi); *gap; gap++)
         buf_addf(&gaps, "%s%s", gaps.len ? "; " : "", *gap);
     if (abi >= ABI_SCOPES) {
-        say(r, VERDICT_OK, "ABI %d", abi);
+        say(r, VERDICT_OK, NULL, "ABI %d", abi);
         return;
     }
-    say(r, VERDICT_WARN, "ABI %d: %s", abi, buf_str(&gaps));
-    advise(r, "boot Linux 6.12 or newer");
+    say(r, VERDICT_WARN, "boot Linux 6.12 or newer", "ABI %d: %s", abi, buf_str(&gaps));
 }
 
 static void check_seccomp(const struct doctor_facts *f, struct doctor_finding *r) {
@@ -161,70 +145,53 @@ static void check_seccomp(const struct doctor_facts *f, struct doctor_finding *r
 }
 
 static void check_guard(const struct doctor_facts *f, struct doctor_finding *r) {
-    if (f->ptrace_scope >= 2) {
-        say(r, VERDICT_WARN, "kernel.yama.ptrace_scope is %d: --workspace direct is refused", (int)f->ptrace_scope);
-        advise(r, "sysctl kernel.yama.ptrace_scope=1, or use --workspace overlay, sync or ro");
-    } else if (f->native.notify == -EBUSY) {
-        say(r, VERDICT_WARN, "another program answers system calls here already: --workspace direct is refused");
-        advise(r, "use --workspace overlay, sync or ro");
-    } else if (f->native.notify < 0) {
-        say(r, VERDICT_WARN, "%s: --workspace direct is refused", strerror(-f->native.notify));
-        advise(r, "boot Linux 5.19 or newer, or use --workspace overlay, sync or ro");
-    } else {
-        say(r, VERDICT_OK, "changes can be guarded");
-    }
+    if (f->ptrace_scope >= 2)
+        say(r, VERDICT_WARN, "sysctl kernel.yama.ptrace_scope=1, or use --workspace overlay, sync or ro",
+            "kernel.yama.ptrace_scope is %d: --workspace direct is refused", (int)f->ptrace_scope);
+    else if (f->native.notify == -EBUSY)
+        say(r, VERDICT_WARN, "use --workspace overlay, sync or ro",
+            "another program answers system calls here already: --workspace direct is refused");
+    else if (f->native.notify < 0)
+        say(r, VERDICT_WARN, "boot Linux 5.19 or newer, or use --workspace overlay, sync or ro",
+            "%s: --workspace direct is refused", strerror(-f->native.notify));
+    else
+        say(r, VERDICT_OK, NULL, "changes can be guarded");
 }
 
 static void check_cgroup(const struct doctor_facts *f, struct doctor_finding *r) {
     const struct cgroup_host *h = &f->native.cgroup;
     bool scope_lacks = h->kind == CGROUP_SYSTEMD && f->native.scope < 0;
 
-    say(r, h->why || scope_lacks ? VERDICT_WARN : VERDICT_OK, "%s:%s%s%s%s%s%s", cgroup_kind_name(h->kind),
+    if (h->kind == CGROUP_NONE) {
+        say(r, VERDICT_WARN, h->remedy, "none: %s", h->why ? h->why : "no group can be made");
+        return;
+    }
+    say(r, h->why || scope_lacks ? VERDICT_WARN : VERDICT_OK, h->remedy, "%s:%s%s%s%s%s%s", cgroup_kind_name(h->kind),
         h->can.cpu ? " cpu" : "", h->can.memory ? " memory" : "", h->can.pids ? " pids" : "", h->can.kill ? " kill" : "",
         h->why ? "; " : "", h->why ? h->why : "");
-    if (h->kind == CGROUP_NONE)
-        say(r, VERDICT_WARN, "none: %s", h->why ? h->why : "no group can be made");
-    if (h->remedy)
-        advise(r, "%s", h->remedy);
 }
 
-static void check_call(const struct doctor_facts *f, struct doctor_finding *r, enum doctor_call call, const char *since) {
+static void check_call(const struct doctor_facts *f, enum doctor_call call, const char *since, struct doctor_finding *r) {
     if (f->calls[call] == 0)
-        say(r, VERDICT_OK, "there");
+        say(r, VERDICT_OK, NULL, "there");
     else
-        say(r, VERDICT_INFO, "%s; Linux %s has it", strerror(-f->calls[call]), since);
-}
-
-static void check_pidfd(const struct doctor_facts *f, struct doctor_finding *r) {
-    check_call(f, r, CALL_PIDFD, "5.3");
-}
-
-static void check_openat2(const struct doctor_facts *f, struct doctor_finding *r) {
-    check_call(f, r, CALL_OPENAT2, "5.6");
-}
-
-static void check_clone3(const struct doctor_facts *f, struct doctor_finding *r) {
-    check_call(f, r, CALL_CLONE3, "5.3");
-}
-
-static void check_close_range(const struct doctor_facts *f, struct doctor_finding *r) {
-    check_call(f, r, CALL_CLOSE_RANGE, "5.9");
+        say(r, VERDICT_INFO, NULL, "%s; Linux %s has it", strerror(-f->calls[call]), since);
 }
 
 static void check_pty(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->pty == 0) {
-        say(r, VERDICT_OK, "available");
+        say(r, VERDICT_OK, NULL, "available");
         return;
     }
-    say(r, VERDICT_WARN, "/dev/ptmx: %s", strerror(-f->pty));
-    advise(r, "sudo mount -t devpts devpts /dev/pts -o ptmxmode=0666 (or use 'bawn run --no-tty')");
+    say(r, VERDICT_WARN, "sudo mount -t devpts devpts /dev/pts -o ptmxmode=0666 (or use 'bawn run --no-tty')", "/dev/ptmx: %s",
+        strerror(-f->pty));
 }
 
 static void check_kvm(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->kvm == 0)
-        say(r, VERDICT_INFO, "/dev/kvm opens, which does not prove that a guest runs");
+        say(r, VERDICT_INFO, NULL, "/dev/kvm opens, which does not prove that a guest runs");
     else
-        say(r, VERDICT_INFO, "/dev/kvm: %s", strerror(-f->kvm));
+        say(r, VERDICT_INFO, NULL, "/dev/kvm: %s", strerror(-f->kvm));
 }
 
 static void check_swap(const struct doctor_facts *f, struct doctor_finding *r) {
@@ -232,18 +199,18 @@ static void check_swap(const struct doctor_facts *f, struct doctor_finding *r) {
 
     format_size(f->swap, size);
     if (!f->swap || f->native.cgroup.can.swap)
-        say(r, VERDICT_OK, "%s%s", f->swap ? size : "none", f->swap ? ", limited with the memory" : "");
+        say(r, VERDICT_OK, NULL, "%s%s", f->swap ? size : "none", f->swap ? ", limited with the memory" : "");
     else
-        say(r, VERDICT_WARN, "%s, which no cgroup limits here", size);
+        say(r, VERDICT_WARN, NULL, "%s, which no cgroup limits here", size);
 }
 
 static void check_ptrace(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->ptrace_scope == SWITCH_ABSENT)
-        say(r, VERDICT_INFO, "no Yama: programs of one user may trace each other");
+        say(r, VERDICT_INFO, NULL, "no Yama: programs of one user may trace each other");
     else if (f->ptrace_scope == 0)
-        say(r, VERDICT_INFO, "0: programs of one user may trace each other");
+        say(r, VERDICT_INFO, NULL, "0: programs of one user may trace each other");
     else
-        say(r, VERDICT_OK, "%d", (int)f->ptrace_scope);
+        say(r, VERDICT_OK, NULL, "%d", (int)f->ptrace_scope);
 }
 
 static void check_init(const struct doctor_facts *f, struct doctor_finding *r) {
@@ -260,9 +227,9 @@ static void check_scope(const struct doctor_facts *f, struct doctor_finding *r) 
 
 static void check_subid(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->subuid && f->subgid)
-        say(r, VERDICT_OK, "%s has entries", f->user);
+        say(r, VERDICT_OK, NULL, "%s has entries", f->user);
     else
-        say(r, VERDICT_INFO, "no entry for %s in %s", f->user,
+        say(r, VERDICT_INFO, NULL, "no entry for %s in %s", f->user,
             f->subuid   ? "/etc/subgid"
             : f->subgid ? "/etc/subuid"
                         : "/etc/subuid and /etc/subgid");
@@ -274,16 +241,15 @@ static void check_terminal(const struct doctor_facts *f, struct doctor_finding *
 
     for (int i = 0; i < 3; i++)
         buf_adds(&list, f->tty[i] ? names[i] : "");
-    say(r, VERDICT_OK, "%s", list.len ? buf_str(&list) + 1 : "none: commands get pipes");
+    say(r, VERDICT_OK, NULL, "%s", list.len ? buf_str(&list) + 1 : "none: commands get pipes");
 }
 
 static void check_workspace(const struct doctor_facts *f, struct doctor_finding *r) {
     if (f->workspace == 0) {
-        say(r, VERDICT_OK, "%s", f->workspace_path);
+        say(r, VERDICT_OK, NULL, "%s", f->workspace_path);
         return;
     }
-    say(r, VERDICT_MISSING, "%s", f->workspace_err.msg);
-    advise(r, "cd to a project folder, or use 'bawn run -C DIR'");
+    say(r, VERDICT_MISSING, "cd to a project folder, or use 'bawn run -C DIR'", "%s", f->workspace_err.msg);
 }
 
 const struct check checks[] = {
@@ -304,11 +270,13 @@ const struct check checks[] = {
     {"guard", "seccomp notification", "a listener was made", "guards what a command changes in --workspace direct", check_guard},
     {"cgroup", "control groups", "/proc/self/cgroup, systemd", "limit CPU, memory and processes of all the sandbox together",
      check_cgroup},
-    {"pidfd", "pidfd", "pidfd_open", "names a process without mistakes; there is a substitute", check_pidfd},
-    {"openat2", "openat2", "openat2", "opens below a folder and never outside; there is a substitute", check_openat2},
-    {"clone3", "clone3", "clone3", "starts in the cgroup at once; there is a substitute", check_clone3},
+    {"pidfd", "pidfd", "pidfd_open", "names a process without mistakes; there is a substitute", .call = CALL_PIDFD,
+     .since = "5.3"},
+    {"openat2", "openat2", "openat2", "opens below a folder and never outside; there is a substitute", .call = CALL_OPENAT2,
+     .since = "5.6"},
+    {"clone3", "clone3", "clone3", "starts in the cgroup at once; there is a substitute", .call = CALL_CLONE3, .since = "5.3"},
     {"close-range", "close_range", "close_range", "closes what a sandbox must not inherit; there is a substitute",
-     check_close_range},
+     .call = CALL_CLOSE_RANGE, .since = "5.9"},
     {"pty", "pseudo-terminals", "/dev/ptmx", "a command gets a terminal of its own, never yours", check_pty},
     {"kvm", "KVM", "/dev/kvm", "for the microvm engine, which is to come", check_kvm},
     {"swap", "swap", "sysinfo", "memory that swaps out without limit escapes the memory limit", check_swap},
@@ -326,7 +294,10 @@ const size_t n_checks = ARRAY_LEN(checks);
 struct doctor_finding check_run(const struct check *c, const struct doctor_facts *f) {
     struct doctor_finding r = {0};
 
-    c->look(f, &r);
+    if (c->since)
+        check_call(f, c->call, c->since, &r);
+    else
+        c->look(f, &r);
     return r;
 }
 

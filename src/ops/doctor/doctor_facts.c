@@ -154,6 +154,16 @@ static void look_at_workspace(struct doctor_facts *f) {
         snprintf(f->user, sizeof f->user, "%s", p.facts.user);
 }
 
+/* Only where it matters: docker and podman may be slow, and leave traces in the user's home. */
+static void look_for_better(struct doctor_facts *f) {
+    struct engine_state rungs[RUNG_COUNT];
+    const struct engine_ops *better;
+
+    native_judge(&f->native, rungs);
+    better = rungs[RUNG_FULL].available ? NULL : engine_better(rungs[RUNG_LANDLOCK].keeps);
+    f->better = better ? better->name : NULL;
+}
+
 void doctor_look(struct doctor_facts *ret) {
     *ret = (struct doctor_facts){.uid = (unsigned)getuid()};
     snprintf(ret->user, sizeof ret->user, "%u", ret->uid);
@@ -166,6 +176,7 @@ void doctor_look(struct doctor_facts *ret) {
     ret->subuid = has_subids("/etc/subuid", ret->user, ret->uid);
     ret->subgid = has_subids("/etc/subgid", ret->user, ret->uid);
     native_look(&ret->native);
+    look_for_better(ret);
 }
 
 /* The native engine has been tried already. A second time would cost another attempt, and might differ. */
@@ -182,11 +193,11 @@ static struct doctor_engine look_at_engine(const struct doctor_facts *f, const s
     return e;
 }
 
-size_t doctor_engines(const struct doctor_facts *f, struct doctor_engine ret[static DOCTOR_ENGINES_MAX]) {
+size_t doctor_engines(const struct doctor_facts *f, bool all, struct doctor_engine ret[static DOCTOR_ENGINES_MAX]) {
     size_t n = 0;
 
     for (size_t i = 0; i < n_engines && n < DOCTOR_ENGINES_MAX; i++)
-        if (!engines[i]->for_tests)
+        if (!engines[i]->for_tests && (all || !engines[i]->asks_others))
             ret[n++] = look_at_engine(f, engines[i]);
     return n;
 }

@@ -33,10 +33,6 @@ static void add_apparmor_path(struct buf *out, const char *path) {
     buf_addc(out, '"');
 }
 
-static bool needs_apparmor(const struct doctor_facts *f) {
-    return caused_by(f, USERNS_APPARMOR);
-}
-
 static void fix_apparmor(const struct doctor_facts *f, struct buf *out) {
     buf_adds(out, "Ubuntu lets only programs with an AppArmor profile use user namespaces. This one is for bawn alone:\n\n"
                   "sudo tee /etc/apparmor.d/bawn <<'EOF'\n" /* in column 0, or the shell would not find its end */
@@ -61,16 +57,8 @@ static void fix_apparmor(const struct doctor_facts *f, struct buf *out) {
     add_sysctl(out, "kernel.apparmor_restrict_unprivileged_userns", 0);
 }
 
-static bool needs_clone_switch(const struct doctor_facts *f) {
-    return caused_by(f, USERNS_CLONE);
-}
-
 static void fix_clone_switch(const struct doctor_facts *f UNUSED, struct buf *out) {
     add_sysctl(out, "kernel.unprivileged_userns_clone", 1);
-}
-
-static bool needs_max(const struct doctor_facts *f) {
-    return caused_by(f, USERNS_MAX);
 }
 
 static void fix_max(const struct doctor_facts *f, struct buf *out) {
@@ -111,10 +99,6 @@ static void fix_container_options(const struct doctor_facts *f, struct buf *out)
              "that counts, run Bawn on the host, or stay on the landlock rung.\n");
 }
 
-static bool needs_filter(const struct doctor_facts *f) {
-    return caused_by(f, USERNS_FILTER);
-}
-
 static void fix_filter(const struct doctor_facts *f UNUSED, struct buf *out) {
     buf_adds(out,
              "This process was started with a system call filter around it (grep Seccomp /proc/self/status), which cannot be\n"
@@ -132,6 +116,19 @@ static void fix_search(const struct doctor_facts *f UNUSED, struct buf *out) {
                   "  sudo ls -di / /proc/1/root/.        # two different numbers: this is a chroot\n"
                   "  findmnt -R /proc                    # anything mounted below: a covered /proc, as in containers\n"
                   "  sudo dmesg | tail                   # a security module names what it denied\n");
+}
+
+static bool needs_engine(const struct doctor_facts *f) {
+    return f->better != NULL;
+}
+
+static void fix_engine(const struct doctor_facts *f, struct buf *out) {
+    buf_addf(out,
+             "%s is available, and its containers enforce more than Bawn alone can here; the workspace is a copy there:\n"
+             "  bawn run --engine %s -- COMMAND\n"
+             "For every run, in ~/.config/bawn/config.json:\n"
+             "  {\"sandbox\": {\"engine\": \"%s\"}}\n",
+             f->better, f->better, f->better);
 }
 
 static bool needs_kernel(const struct doctor_facts *f) {
@@ -229,10 +226,6 @@ static void fix_owner(const struct doctor_facts *f, struct buf *out) {
     buf_adds(out, ")\" bawn run -- COMMAND\n");
 }
 
-static bool needs_user(const struct doctor_facts *f) {
-    return caused_by(f, USERNS_IDS);
-}
-
 static void fix_user(const struct doctor_facts *f, struct buf *out) {
     buf_adds(out,
              "Root's sandboxes run with an unprivileged id, which root cannot take here. An ordinary user needs none of this:\n"
@@ -255,18 +248,23 @@ static void fix_subids(const struct doctor_facts *f, struct buf *out) {
 }
 
 const struct fix fixes[] = {
-    {"apparmor-profile", "let bawn use user namespaces (AppArmor profile)", false, needs_apparmor, fix_apparmor},
-    {"sysctl-userns-clone", "switch user namespaces on for users", false, needs_clone_switch, fix_clone_switch},
-    {"sysctl-max-userns", "allow user namespaces", false, needs_max, fix_max},
-    {"container-options", "let the container have sandboxes", false, needs_container_options, fix_container_options},
-    {"filter", "leave the system call filter around this process", false, needs_filter, fix_filter},
-    {"search", "find out what refuses", false, needs_search, fix_search},
-    {"kernel", "a newer kernel", false, needs_kernel, fix_kernel},
-    {"landlock", "switch Landlock on", false, needs_landlock, fix_landlock},
-    {"cgroup", "limits by control groups", false, needs_limits, fix_limits},
-    {"programs", "the missing program of Bawn", false, needs_programs, fix_programs},
-    {"owner", "run as the owner of the files", false, needs_owner, fix_owner},
-    {"user", "run as an ordinary user", false, needs_user, fix_user},
-    {"subid", "subordinate ids", true, wants_subids, fix_subids},
+    {"apparmor-profile", "let bawn use user namespaces (AppArmor profile)", false, USERNS_APPARMOR, NULL, fix_apparmor},
+    {"sysctl-userns-clone", "switch user namespaces on for users", false, USERNS_CLONE, NULL, fix_clone_switch},
+    {"sysctl-max-userns", "allow user namespaces", false, USERNS_MAX, NULL, fix_max},
+    {"container-options", "let the container have sandboxes", false, 0, needs_container_options, fix_container_options},
+    {"engine", "another engine", false, 0, needs_engine, fix_engine},
+    {"filter", "leave the system call filter around this process", false, USERNS_FILTER, NULL, fix_filter},
+    {"search", "find out what refuses", false, 0, needs_search, fix_search},
+    {"kernel", "a newer kernel", false, 0, needs_kernel, fix_kernel},
+    {"landlock", "switch Landlock on", false, 0, needs_landlock, fix_landlock},
+    {"cgroup", "limits by control groups", false, 0, needs_limits, fix_limits},
+    {"programs", "the missing program of Bawn", false, 0, needs_programs, fix_programs},
+    {"owner", "run as the owner of the files", false, 0, needs_owner, fix_owner},
+    {"user", "run as an ordinary user", false, USERNS_IDS, NULL, fix_user},
+    {"subid", "subordinate ids", true, 0, wants_subids, fix_subids},
 };
 const size_t n_fixes = ARRAY_LEN(fixes);
+
+bool fix_needed(const struct fix *x, const struct doctor_facts *f) {
+    return x->needs ? x->needs(f) : caused_by(f, x->cause);
+}

@@ -27,10 +27,6 @@ static void run_done(struct collect_run *q) {
     strv_done(&q->paths);
 }
 
-void collect_request_done(struct collect_request *q) {
-    strv_done(&q->files);
-}
-
 /* -- JSON --------------------------------------------------------------------------------------------------------------- */
 
 /* JSON has characters, streams have bytes: what is not UTF-8 comes a second time without loss. */

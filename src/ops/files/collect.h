@@ -46,7 +46,6 @@ struct collect_request {
     const char *output;  /* a file that appears when all of it is there; NULL: fd */
     int fd;
 };
-void collect_request_done(struct collect_request *q);
 
 /* Gathers and writes. ret->notes are for the user, also after a failure. */
 int collect(const struct collect_request *q, struct collected *ret, struct err *err);

@@ -9,6 +9,8 @@
 #include "base/hex.h"
 #include "base/jsonout.h"
 #include "base/str.h"
+#include "engine/private_dir.h"
+#include "jail/plan/plan.h"
 #include "ops/files/collect.h"
 #include "ops/files/inside.h"
 #include "os/fd.h"
@@ -16,6 +18,7 @@
 #include "workspace/copy/place.h"
 #include "workspace/copy/tarball.h"
 #include "workspace/copy/transfer.h"
+#include "workspace/copy/treestream.h"
 #include "workspace/copy/walk.h"
 
 enum { LEFT_OUT_MAX = 1000 };
@@ -38,11 +41,6 @@ static int leave_out(struct collect_gather *g, const char *path, const char *why
     buf_add_printable(&b, path);
     buf_addf(&b, ": %s", why);
     return !buf_ok(&b) || strv_add(g->notes, buf_str(&b)) < 0 ? err_oom(err) : 0;
-}
-
-/* "/home/x/a" and "b/c" to "/home/x/a/b/c"; below "/" without a double slash. */
-static char *join_inside(const struct collect_gather *g, const char *below) {
-    return *below ? str_dupf("%s/%s", g->path[1] ? g->path : "", below) : strdup(g->path);
 }
 
 /* -- JSON --------------------------------------------------------------------------------------------------------------- */
@@ -144,7 +142,8 @@ static int put_entry_folder(struct collect_gather *g, const struct walk_entry *e
 
 static int found(const struct walk_entry *e, void *arg, struct err *err) {
     struct collect_gather *g = arg;
-    CLEANUP(freep) char *path = join_inside(g, e->path);
+    /* below "/" without a double slash */
+    CLEANUP(freep) char *path = *e->path ? str_dupf("%s/%s", g->path[1] ? g->path : "", e->path) : strdup(g->path);
 
     if (!path)
         return err_oom(err);
@@ -166,6 +165,29 @@ static int closed(const struct walk_entry *e, void *arg, struct err *err) {
     return leave_out(arg, e->path, "permission denied", err);
 }
 
+/* "b: why", of what is in the folder; safe for a terminal. */
+static int keep_note(struct collect_gather *g, const char *note, struct err *err) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(16 * WALK_PATH_MAX);
+
+    buf_add_printable(&b, g->path);
+    buf_addf(&b, "/%s", note);
+    return g->notes->len < LEFT_OUT_MAX && (!buf_ok(&b) || strv_add(g->notes, buf_str(&b)) < 0) ? err_oom(err) : 0;
+}
+
+/* A folder on another kernel: a copy of it is walked, with links as they are there. */
+static int gather_remote(const struct sandbox_pick *p, struct collect_gather *g, int sock, const struct walk_ops *ops,
+                         struct err *err) {
+    CLEANUP(freep) char *place = str_dupf("%.*s/" PLAN_PRIVATE, (int)(strrchr(p->boxes, '/') - p->boxes), p->boxes);
+    CLEANUP(private_dir_remove) struct private_dir copy = PRIVATE_DIR_INIT;
+    CLEANUP(transfer_done) struct transfer t = {.times = true};
+    int r = place ? private_dir_make(place, &copy, err) : err_oom(err);
+
+    r = r < 0 ? r : tree_ask(sock, &t, copy.fd, err);
+    for (size_t i = 0; r == 0 && i < t.notes.len; i++)
+        r = keep_note(g, t.notes.v[i], err);
+    return r < 0 ? r : walk_tree(copy.fd, NULL, ops, err);
+}
+
 static int gather(const struct sandbox_pick *p, struct collect_gather *g, struct err *err) {
     const struct walk_ops ops = {.found = found, .closed = closed, .arg = g};
     CLEANUP(closep) int fd = -1;
@@ -178,6 +200,8 @@ static int gather(const struct sandbox_pick *p, struct collect_gather *g, struct
         return err_sys(err, -errno, "look at '%.300s'", g->path);
     if (S_ISREG(st.st_mode))
         return put_file(g, g->path, fd, &st, err);
+    if (S_ISSOCK(st.st_mode))
+        return gather_remote(p, g, fd, &ops, err);
     if (!S_ISDIR(st.st_mode) || transfer_is_foreign(fd))
         return err_set(err, -EINVAL, "'%.300s' is neither a file nor a folder of the sandbox", g->path);
     return walk_tree(fd, NULL, &ops, err);

@@ -10,12 +10,13 @@
 #include "base/str.h"
 #include "ops/changes/changes_review.h"
 #include "ops/files/collect.h"
+#include "ops/sandbox/job_log.h"
 #include "os/dir.h"
 #include "os/fd.h"
 #include "workspace/change/change.h"
 #include "workspace/copy/transfer.h"
 
-enum { JOB_MAX = 1000000000, LEAF_MAX = 64 };
+enum { LEAF_MAX = 64 };
 
 void collected_done(struct collected *c) {
     for (size_t i = 0; i < ARRAY_LEN(c->streams); i++)
@@ -51,29 +52,6 @@ static int add_log_file(int dir, const char *name, struct buf *b, struct err *er
     return buf_ok(b) ? 0 : err_oom(err);
 }
 
-/* The number in "job-N.out"; 0: another file. */
-static int job_of(const char *name) {
-    static const char prefix[] = "job-";
-    char *end;
-    long n;
-
-    if (!str_starts(name, prefix))
-        return 0;
-    n = strtol(name + sizeof prefix - 1, &end, 10);
-    return n > 0 && n < JOB_MAX && str_eq(end, ".out") ? (int)n : 0;
-}
-
-static int latest_job(int log) {
-    CLEANUP(dir_done) struct dir d = DIR_INIT;
-    const struct dirent *e;
-    int best = 0;
-
-    dir_open_at(log, ".", &d);
-    while ((e = dir_next(&d)))
-        best = MAX_OF(best, job_of(e->d_name));
-    return best;
-}
-
 /* The older half of a stream that became too long is in FILE.1. */
 static int add_stream(int log, int job, const char *which, struct buf *b, struct err *err) {
     char leaf[LEAF_MAX], old[LEAF_MAX];
@@ -92,7 +70,7 @@ int collect_job(const struct sandbox_pick *p, int job, struct collected *ret, st
 
     if (log < 0)
         return err_sys(err, -errno, "open the logs of the sandbox '%s'", p->box.name);
-    ret->job = job ? job : latest_job(log);
+    ret->job = job ? job : job_log_latest(log);
     if (ret->job == 0)
         return 0;
     snprintf(leaf, sizeof leaf, "job-%d.out", ret->job);
@@ -143,10 +121,6 @@ static int pick_run(const struct sandbox_pick *p, struct run_pick *ret, struct e
     return run_pick(&o, ret, err);
 }
 
-static void take_diff(const char *data, size_t len, void *arg) {
-    buf_add(arg, data, len);
-}
-
 static int add_changed(const struct run_pick *run, struct buf *b, struct err *err) {
     CLEANUP(change_set_done) struct change_set set = CHANGE_SET_INIT;
     struct jsonout j = {.to = b};
@@ -184,7 +158,7 @@ int collect_changes(const struct sandbox_pick *p, struct collected *ret, struct 
         return r;
     }
     r = add_changed(&run, &ret->changed, err);
-    r = r < 0 ? r : changes_report(&run, &patch, take_diff, &ret->diff, err);
+    r = r < 0 ? r : changes_report(&run, &patch, changes_to_buf, &ret->diff, err);
     if (r >= 0 && !buf_ok(&ret->diff)) {
         buf_clear(&ret->diff);
         ret->diff.failed = false;

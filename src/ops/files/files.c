@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "proto/execmsg.h"
+#include "workspace/copy/treestream.h"
 
 /* -- cp ----------------------------------------------------------------------------------------------------------------- */
 
@@ -19,14 +20,6 @@ struct copy_places {
     const char *host;   /* the path out here */
     bool whole_content; /* the source ends with "/.": what is in it, not itself */
 };
-
-static void places_done(struct copy_places *p) {
-    inside_file_done(&p->inside);
-}
-
-static bool is_content_of(const char *path) {
-    return str_eq(path, ".") || str_ends(path, "/.") || str_eq(path, "/");
-}
 
 static int choose_places(const struct files_copy *c, struct copy_places *q, struct err *err) {
     CLEANUP(freep) char *source = NULL, *target = NULL;
@@ -41,15 +34,9 @@ static int choose_places(const struct files_copy *c, struct copy_places *q, stru
         return err_usage(err, "neither path is 'SANDBOX:PATH', a path in a sandbox");
     q->out = out;
     q->host = out ? to : from;
-    q->whole_content = is_content_of(from);
+    q->whole_content = str_eq(from, ".") || str_ends(from, "/.") || str_eq(from, "/");
     r = sandbox_pick(&pick, &q->inside.pick, err);
     return r < 0 ? r : inside_path(&q->inside.pick, out ? from : to, &q->inside.path, err);
-}
-
-static const char *last_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
 }
 
 /* Folder or file `from` becomes (dir, name), or what is in it comes into dir if name is NULL. */
@@ -59,12 +46,14 @@ static int bring(struct transfer *t, int from, const struct stat *st, int dir, c
 
     if (S_ISREG(st->st_mode) && !name)
         return err_usage(err, "'%.300s' is a file; name a file as target, too", shown);
+    if (tree_is_remote(dir))
+        return tree_give(dir, t, &(struct tree_gift){.from = from, .mode = st->st_mode, .name = name}, err);
     if (S_ISREG(st->st_mode))
         return transfer_file(t, from, dir, name, st->st_mode, shown, err);
-    if (!name)
-        return transfer_tree(t, from, dir, err);
-    folder = transfer_folder(t, dir, name, err);
-    return folder < 0 ? folder : transfer_tree(t, from, folder, err);
+    folder = name ? transfer_folder(t, dir, name, err) : -1;
+    if (name && folder < 0)
+        return folder;
+    return S_ISSOCK(st->st_mode) ? tree_ask(from, t, name ? folder : dir, err) : transfer_tree(t, from, name ? folder : dir, err);
 }
 
 /* -- to the host -------------------------------------------------------------------------------------------------------- */
@@ -77,7 +66,7 @@ static bool is_special(mode_t mode) {
 static int open_host_target(const struct copy_places *q, bool from_folder, int *ret_dir, char **ret_name, struct err *err) {
     CLEANUP(freep) char *path = strdup(q->host);
     CLEANUP(closep) int dir = open(q->host, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    const char *name = q->whole_content && from_folder ? NULL : last_name(q->inside.path);
+    const char *name = q->whole_content && from_folder ? NULL : strrchr(q->inside.path, '/') + 1;
     struct stat st;
     char *slash;
 
@@ -110,9 +99,10 @@ static int copy_out(const struct copy_places *q, struct transfer *t, struct err 
     struct stat st;
     int r = inside_open(&q->inside.pick, q->inside.path, EXEC_OPEN_READ, &from, err);
 
-    if (r == 0 && (fstat(from, &st) < 0 || is_special(st.st_mode))) /* bawn-init looked, too; it is not believed */
+    if (r == 0 && (fstat(from, &st) < 0 ||
+                   (is_special(st.st_mode) && !S_ISSOCK(st.st_mode)))) /* bawn-init looked, too; it is not believed */
         r = err_set(err, -EINVAL, "'%.300s' is neither a file nor a folder", q->inside.path);
-    r = r < 0 ? r : open_host_target(q, S_ISDIR(st.st_mode), &dir, &name, err);
+    r = r < 0 ? r : open_host_target(q, !S_ISREG(st.st_mode), &dir, &name, err);
     return r < 0 ? r : bring(t, from, &st, dir, name, q->host, err);
 }
 
@@ -154,14 +144,15 @@ static int copy_in(const struct copy_places *q, struct transfer *t, struct err *
 }
 
 int files_copy(const struct files_copy *c, struct transfer *ret, struct err *err) {
-    CLEANUP(places_done) struct copy_places q = {.inside = INSIDE_FILE_INIT};
+    struct copy_places q = {.inside = INSIDE_FILE_INIT};
     int r = choose_places(c, &q, err);
 
     *ret = (struct transfer){.progress = c->progress, .out = q.out, .give = !q.out, .umask_ = c->umask_};
     r = r < 0 ? r : inside_audit(&q.inside.pick, q.out ? "cp out" : "cp in", q.inside.path, q.host, err);
-    if (r < 0)
-        return r;
-    return q.out ? copy_out(&q, ret, err) : copy_in(&q, ret, err);
+    if (r >= 0)
+        r = q.out ? copy_out(&q, ret, err) : copy_in(&q, ret, err);
+    inside_file_done(&q.inside);
+    return r;
 }
 
 /* -- put and get -------------------------------------------------------------------------------------------------------- */
@@ -177,6 +168,8 @@ int files_put(const struct files_put *q, struct transfer *ret, struct err *err) 
     r = r < 0 ? r : inside_open_target(&f.pick, f.path, NULL, &dir, &name, err);
     if (r == 0 && !name)
         r = err_set(err, -EISDIR, "'%.300s' is a folder in the sandbox: give the name of a file", f.path);
+    if (r == 0 && tree_is_remote(dir))
+        return tree_give(dir, ret, &(struct tree_gift){.from = q->from, .mode = q->mode, .name = name}, err);
     return r < 0 ? r : transfer_file(ret, q->from, dir, name, q->mode, f.path, err);
 }
 

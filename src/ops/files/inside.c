@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "ops/changes/run_pick.h"
 #include "os/fd.h"
 #include "proto/execmsg.h"
 #include "supervisor/keep/exec_client.h"
@@ -71,15 +72,14 @@ static bool is_landlock(const struct box *b) {
 
 /* On the landlock rung nothing is mounted: sync mode works on the copy itself. */
 static int workspace_inside(const struct box *b, struct buf *out, struct err *err) {
-    CLEANUP(freep) char *home = NULL, *runs = NULL;
+    CLEANUP(freep) char *runs = NULL;
     int r;
 
     if (!is_landlock(b) || !str_eq(b->state.mode, "sync")) {
         add_parts(out, b->info.workspace);
         return 0;
     }
-    r = paths_home(environ, &home, err);
-    r = r < 0 ? r : rundir_folder(environ, home, &runs, err);
+    r = run_pick_folder(&runs, err);
     if (r == 0)
         buf_addf(out, "%s/%s/tree", runs ? runs : "", b->name);
     return r;

@@ -68,6 +68,12 @@ static int split_path(struct editing *ed, struct err *err) {
     return ed->folder ? 0 : err_oom(err);
 }
 
+/* No folder is as good as no rules, if none is to be added: ed->dir stays -1 then. */
+static int refuse_folder(struct editing *ed, int r, struct err *err) {
+    ed->dir = -1;
+    return r == -ENOENT && !ed->create ? 0 : err_sys(err, r, "open '%s'", ed->folder);
+}
+
 /* The user's own file may be a link, for settings in git. Its target is changed. */
 static int open_user(struct editing *ed, struct err *err) {
     char *target;
@@ -87,7 +93,7 @@ static int open_user(struct editing *ed, struct err *err) {
     if (r < 0)
         return r;
     ed->dir = open(ed->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return ed->dir < 0 ? err_sys(err, -errno, "open '%s'", ed->folder) : 0;
+    return ed->dir < 0 ? refuse_folder(ed, -errno, err) : 0;
 }
 
 /* The workspace is the agent's too: no link on the way is followed. */
@@ -104,7 +110,7 @@ static int open_project(struct editing *ed, struct err *err) {
     if (ed->create && mkdirat(top, ".bawn", 0755) < 0 && errno != EEXIST)
         return err_sys(err, -errno, "create '%s'", ed->folder);
     ed->dir = safepath_open(top, ".bawn", O_RDONLY | O_DIRECTORY);
-    return ed->dir < 0 ? err_sys(err, ed->dir, "open '%s'", ed->folder) : 0;
+    return ed->dir < 0 ? refuse_folder(ed, ed->dir, err) : 0;
 }
 
 static int find_trust(struct editing *ed, bool exists, struct err *err) {
@@ -152,7 +158,9 @@ static int begin_edit(const struct policy_edit *e, bool create, struct editing *
     if (r < 0)
         return r;
     r = e->target == POLICY_TARGET_PROJECT ? open_project(ed, err) : open_user(ed, err);
-    r = r < 0 ? r : edit_lock(ed->dir, ed->folder, ed->path, err);
+    if (r < 0 || ed->dir < 0)
+        return r;
+    r = edit_lock(ed->dir, ed->folder, ed->path, err);
     return r < 0 ? r : read_rules_text(ed, err);
 }
 
@@ -327,6 +335,8 @@ int policy_edit_remove(const struct policy_edit *e, const char *id, struct polic
     r = r < 0 ? r : begin_edit(e, false, &ed, err);
     if (r < 0)
         return r;
+    if (!ed.rules.len)
+        return err_set(err, -ENOENT, "there is no rule '%s' (see 'bawn policy ls')", id);
     found = rules_find(&ed.rules, id);
     if (!found)
         return err_set(err, -ENOENT, "'%s' has no rule '%s' (see 'bawn policy ls')", ed.path, id);

@@ -32,7 +32,7 @@ static int add_agent_hosts(const char *name, struct policy_here *v, struct err *
     CLEANUP(agent_done) struct agent a = {0};
     int r = agent_read(name, environ, v->home, &a, err);
 
-    return r <= 0 ? r : agent_add_hosts(&a, &v->settings, err);
+    return r <= 0 ? r : agent_add_hosts(&a, environ, &v->settings, err);
 }
 
 static int load_policy(const struct policy_here_opts *o, struct policy_here *v, struct err *err) {

@@ -87,6 +87,15 @@ int policy_live_rules(const char *which, json_t **ret, struct err *err) {
 
 /* -- questions ----------------------------------------------------------------------------------------------------------- */
 
+void policy_add_text(struct buf *b, const char *before, const json_t *v, const char *key) {
+    const char *text = json_get_text(v, key);
+
+    if (!text[0])
+        return;
+    buf_adds(b, before);
+    buf_add_printable(b, text);
+}
+
 struct pending_walk {
     pending_fn *fn;
     void *arg;
@@ -120,12 +129,8 @@ struct pending_choice {
     size_t pid_len;
     uint64_t id;
     size_t found;
-    char *socket;
+    char **socket; /* a copy */
 };
-
-static void choice_done(struct pending_choice *c) {
-    free(c->socket);
-}
 
 static int parse_choice(const char *text, struct pending_choice *ret, struct err *err) {
     const char *dash = strchr(text, '-');
@@ -143,13 +148,30 @@ static int match_choice(const struct pending_question *q, void *arg, struct err 
     if ((uint64_t)q->id != c->id || (c->pid && (strlen(q->pid) != c->pid_len || strncmp(q->pid, c->pid, c->pid_len) != 0)))
         return 0;
     c->found++;
-    return str_set(&c->socket, q->socket) < 0 ? err_oom(err) : 0;
+    return str_set(c->socket, q->socket) < 0 ? err_oom(err) : 0;
 }
 
-int policy_pending_answer(const char *which, const char *how, struct err *err) {
-    CLEANUP(choice_done) struct pending_choice c = {0};
-    CLEANUP(json_decrefp) json_t *reply = NULL;
-    char request[128];
+static int send_answer(const char *socket, uint64_t id, const char *how, const char *said, char **ret_note, struct err *err) {
+    CLEANUP(buf_done) struct buf request = BUF_INIT(CONTROL_LINE_MAX);
+    CLEANUP(json_decrefp) json_t *answer = NULL;
+    int r;
+
+    buf_addf(&request, "{\"cmd\": \"answer\", \"id\": %llu, \"answer\": \"%s\"", (unsigned long long)id, how);
+    if (said) {
+        buf_adds(&request, ", \"reason\": ");
+        buf_add_json(&request, said);
+    }
+    buf_addc(&request, '}');
+    r = buf_ok(&request) ? sandbox_call(socket, buf_str(&request), &answer, err) : err_usage(err, "the reason is too long");
+    if (r < 0 || !json_get_text(answer, "note")[0])
+        return r;
+    *ret_note = strdup(json_get_text(answer, "note"));
+    return *ret_note ? 0 : err_oom(err);
+}
+
+int policy_pending_answer(const char *which, const char *how, const char *said, char **ret_note, struct err *err) {
+    CLEANUP(freep) char *socket = NULL;
+    struct pending_choice c = {.socket = &socket};
     int r = parse_choice(which, &c, err);
 
     r = r < 0 ? r : policy_pending_each(match_choice, &c, err);
@@ -159,7 +181,6 @@ int policy_pending_answer(const char *which, const char *how, struct err *err) {
         return err_usage(err, "no question '%.40s' is waiting (see 'bawn policy pending')", which);
     if (c.found > 1)
         return err_usage(err, "several sandboxes have a question %s: write PID-%s", which, which);
-    snprintf(request, sizeof request, "{\"cmd\": \"answer\", \"id\": %llu, \"answer\": \"%s\"}", (unsigned long long)c.id, how);
     r = audit_verb_word(AUDIT_POLICY, "", str_eq(how, "deny") ? "question rejected" : "question approved", which, err);
-    return r < 0 ? r : sandbox_call(c.socket, request, &reply, err);
+    return r < 0 ? r : send_answer(socket, c.id, how, said, ret_note, err);
 }

@@ -13,6 +13,7 @@
 #include "os/fd.h"
 #include "workspace/copy/hardlinks.h"
 #include "workspace/git/gitblobs.h"
+#include "workspace/git/gittracked.h"
 #include "workspace/hide/ignore_scan.h"
 #include "workspace/hide/pin.h"
 
@@ -30,6 +31,7 @@ struct hiding {
 
 void run_hidden_done(struct run_hidden *h) {
     strv_done(&h->paths);
+    lookalikes_done(&h->tracked);
     elsewheres_done(&h->elsewhere);
     ignore_freep(&h->rules);
     ignore_freep(&h->accepted);
@@ -53,11 +55,7 @@ static int add_literal(struct ignore *rules, const char *path, struct err *err) 
     CLEANUP(freep) char *dir = strndup(path, slash ? (size_t)(slash - path) : 0);
 
     buf_addc(&line, '/');
-    for (const char *p = name; *p; p++) {
-        if (strchr("*?[\\ ", *p))
-            buf_addc(&line, '\\');
-        buf_addc(&line, *p == '\n' ? '?' : *p); /* a pattern is one line */
-    }
+    ignore_quote(&line, name);
     buf_addc(&line, '\n');
     if (!dir || !buf_ok(&line))
         return err_oom(err);
@@ -100,8 +98,8 @@ static int hide_accepted(struct hiding *h, bool record, struct err *err) {
     if (r >= 0 && h->still_hidden &&
         strv_addf(&h->settings->notes,
                   IGNORE_FILE
-                  " changed since it was accepted: %zu of the files that it would show stay hidden (see 'bawn init --accept')",
-                  h->still_hidden) < 0)
+                  " changed since it was accepted: %zu of the files that it would show %s hidden (see 'bawn init --accept')",
+                  h->still_hidden, str_plural(h->still_hidden, "stays", "stay")) < 0)
         return err_oom(err);
     return r;
 }
@@ -161,7 +159,8 @@ static int hide_replaced(struct hiding *h, enum workspace_mode mode, struct err 
 static int hide_all(struct hiding *h, bool record, struct err *err) {
     int r = ignore_scan(h->to->rules, h->top, hide_found, h, err);
 
-    if (r < 0 || (r = hide_accepted(h, record, err)) < 0 || (r = hide_links(h, err)) < 0 || (r = hide_objects(h, err)) < 0)
+    if (r < 0 || (r = hide_accepted(h, record, err)) < 0 || (r = hide_links(h, err)) < 0 || (r = hide_objects(h, err)) < 0 ||
+        (r = gittracked_find(h->top, &h->to->paths, &h->to->tracked, err)) < 0)
         return r;
     return find_elsewhere(h, err);
 }

@@ -4,6 +4,7 @@
 
 #include "base/strv.h"
 #include "jail/plan/elsewhere.h"
+#include "os/lookalike.h"
 
 struct err;
 struct host_facts;
@@ -12,6 +13,7 @@ struct settings;
 
 struct run_hidden {
     struct strv paths;           /* below the workspace, as of now */
+    struct lookalikes tracked;   /* of these and below, the files that git tracks */
     struct elsewheres elsewhere; /* where else they would be seen */
     struct ignore *rules;        /* for files that appear later */
     struct ignore *accepted;     /* the accepted rules, if they differ (workspace/hide/pin.h); else NULL */

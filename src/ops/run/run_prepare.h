@@ -7,8 +7,10 @@
 
 #include "config/settings.h"
 #include "jail/plan/plan.h"
+#include "jail/plan/plan_tools.h"
 #include "ops/agent/agent_run.h"
 #include "ops/run/run_hide.h"
+#include "ops/run/run_image.h"
 #include "ops/run/run_request.h"
 
 struct run_prepared {
@@ -18,6 +20,8 @@ struct run_prepared {
     struct strv owned; /* strings of the facts */
     struct run_hidden hidden;
     struct agent_run agent;
+    struct plan_tools tools;
+    struct run_image image;
     struct plan_input input; /* points into the rest; no command: an agent was named that has no preset */
 };
 void run_prepared_done(struct run_prepared *p);

@@ -23,6 +23,13 @@ int run_request_sandbox(const struct opt *o UNUSED, const char *value, void *to,
     return 0;
 }
 
+int run_request_agent_config(const struct opt *o UNUSED, const char *value, void *to, struct err *err) {
+    if (value && !str_eq(value, "ask") && !str_eq(value, "yes"))
+        return err_usage(err, "--agent-config takes ask or yes, not '%s'", value);
+    *(const char **)to = value ? value : "ask";
+    return 0;
+}
+
 int run_request_no_sandbox(const struct opt *o UNUSED, const char *value UNUSED, void *to, struct err *err UNUSED) {
     *(const char **)to = "off";
     return 0;
@@ -30,30 +37,21 @@ int run_request_no_sandbox(const struct opt *o UNUSED, const char *value UNUSED,
 
 static int add_words(const struct opt *o, const char *member, struct strv *ret) {
     const struct strv *list = (const void *)member;
-    const char *text = NULL;
+    enum opt_kind kind = o->slot.kind;
+    const char *text;
     int r = 0;
 
-    switch (o->slot.kind) {
-    case OPT_KIND_FLAG:
+    if (kind == OPT_KIND_FLAG)
         return *(const bool *)member ? strv_addf(ret, "--%s", o->name) : 0;
-    case OPT_KIND_LIST:
+    if (kind == OPT_KIND_LIST) {
         for (size_t i = 0; r == 0 && i < list->len; i++)
             r = strv_addf(ret, "--%s=%s", o->name, list->v[i]);
         return r;
-    case OPT_KIND_TEXT:
-    case OPT_KIND_CALL: /* run_request_sandbox() */
-        text = *(const char *const *)(const void *)member;
-        return text ? strv_addf(ret, "--%s=%s", o->name, text) : 0;
-    case OPT_KIND_NONE:
-    case OPT_KIND_COPY:
-    case OPT_KIND_WORD:
-    case OPT_KIND_ENUM:
-    case OPT_KIND_NUMBER:
-    case OPT_KIND_SIZE:
-    case OPT_KIND_TIME:
-        break;
     }
-    BUG("an option of a sandbox has a kind that has no words");
+    if (kind != OPT_KIND_TEXT && kind != OPT_KIND_CALL) /* run_request_sandbox() */
+        BUG("an option of a sandbox has a kind that has no words");
+    text = *(const char *const *)(const void *)member;
+    return text ? strv_addf(ret, "--%s=%s", o->name, text) : 0;
 }
 
 int run_request_words(const struct run_request *q, struct strv *ret, struct err *err) {

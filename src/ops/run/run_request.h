@@ -11,17 +11,22 @@ struct notice;
 /* Strings are the caller's, lists are owned: run_request_done(). All zero is a run with the settings of the current folder. */
 struct run_request {
     struct settings_flags flags;
-    const char *dir;   /* the workspace; NULL: the current folder */
-    const char *agent; /* its settings, and its program if it has a preset (ops/agent/agent_run.h); NULL: none */
-    const char *name;  /* of the run; NULL: none */
-    bool dry_run;      /* nothing is recorded, made or installed */
-    bool tty, no_tty;  /* give it a terminal, or pipes, whatever our streams are */
-    bool want_usage;   /* measure memory and CPU time, and list the hosts that were reached */
-    bool closed[3];    /* from stdio_reserve(): which of 0, 1, 2 were closed at the start */
-    int parent;        /* a task's socket (ops/batch/batch.h); 0: none */
-    char **argv;       /* the command; with an agent its arguments */
+    const char *dir;          /* the workspace; NULL: the current folder */
+    const char *agent;        /* its settings, and its program if it has a preset (ops/agent/agent_run.h); NULL: none */
+    const char *agent_config; /* the user's own settings of the agent: "ask", "yes"; NULL: they stay out */
+    bool (*confirm)(const struct strv *runs,
+                    void *arg); /* for "ask": lists what they run, and asks; NULL: there is no terminal */
+    const char *name;           /* of the run; NULL: none */
+    bool dry_run;               /* nothing is recorded, made or installed */
+    bool tty, no_tty;           /* give it a terminal, or pipes, whatever our streams are */
+    bool nested;                /* a container engine inside: refused */
+    bool want_usage;            /* measure memory and CPU time, and list the hosts that were reached */
+    bool closed[3];             /* from stdio_reserve(): which of 0, 1, 2 were closed at the start */
+    int parent;                 /* a task's socket (ops/batch/batch.h); 0: none */
+    bool image_command;         /* without a command it is the image's own */
+    char **argv;                /* the command; with an agent its arguments */
     size_t argc;
-    const struct notice *notice;
+    const struct notice *notice, *alert; /* alert: also with --quiet */
 };
 void run_request_done(struct run_request *q);
 
@@ -32,3 +37,4 @@ int run_request_read(struct run_request *q, const struct strv *words, struct err
 
 /* For rows of option tables: "auto", "require" and, for --no-sandbox, "off". */
 opt_call run_request_sandbox, run_request_no_sandbox;
+opt_call run_request_agent_config; /* "ask", "yes" */

@@ -14,13 +14,20 @@
     {0, 'p', "profile", "NAME", "limits and policy from this profile (see 'bawn profile ls')", "@profile", RUN_TEXT(flags.profile)}, \
     {0, 0, "agent", "NAME", "run this agent (see 'bawn agents'), with the settings of agent.NAME in the configuration", "@agent", \
      RUN_TEXT(agent)}, \
-    {0, 'e', "engine", "NAME", "auto, native or none", "@engine", RUN_TEXT(flags.engine)}, \
-    {0, 0, "image", "REF", "image for container engines", NULL, RUN_TEXT(flags.image)}, \
+    {0, 0, "agent-config", "[=MODE]", "bring in your own settings of the agent, without credentials: ask (default) about what they run, or yes", \
+     "ask|yes", OPT_TO_CALL(struct run_request, agent_config, run_request_agent_config)}, \
+    {0, 'e', "engine", "NAME", "auto, native, docker, podman, gvisor, lima, sbx or none (see 'bawn engines')", "@engine", RUN_TEXT(flags.engine)}, \
+    {0, 0, "image", "REF", "an image in place of this machine's programs (see 'bawn image pull')", NULL, RUN_TEXT(flags.image)}, \
+    {0, 0, "system", "MODE", "programs inside: read-only (default), or writable, as root of the sandbox: apt-get install works, on a copy", \
+     "read-only|writable", RUN_TEXT(flags.system_view)}, \
+    {0, 0, "nested", NULL, "a container engine inside (not available with the engines of this version: it is refused)", NULL, RUN_FLAG(nested)}, \
     {0, 0, "cpus", "N", "CPUs it may use, e.g. 1.5", NULL, RUN_TEXT(flags.cpus)}, \
     {0, 'm', "memory", "SIZE", "memory it may use, e.g. 512m or 4g", NULL, RUN_TEXT(flags.memory)}, \
     {0, 0, "swap", "SIZE", "swap on top of the memory (default: none)", NULL, RUN_TEXT(flags.swap)}, \
     {0, 0, "pids", "N", "processes it may have", NULL, RUN_TEXT(flags.pids)}, \
     {0, 0, "disk", "SIZE", "space it may use: private areas, growth of the workspace, a persistent home", NULL, RUN_TEXT(flags.disk)}, \
+    {0, 0, "tmp-size", "SIZE", "size of home and /tmp; on disk if it is more than half of the memory (default: half, in memory)", NULL, \
+     RUN_TEXT(flags.tmp)}, \
     {0, 't', "timeout", "TIME", "end it after this time, e.g. 90s or 5m (exit status 124)", NULL, RUN_TEXT(flags.timeout)}, \
     {0, 0, "network", "MODE", "none, list (default: what the rules say), limited (HTTP and HTTPS) or full", "none|list|limited|full", \
      RUN_TEXT(flags.network)}, \

@@ -56,31 +56,22 @@ void box_changes_look(const char *home, const struct box *b, struct box_changes 
 }
 
 void box_changes_words(const struct box_changes *c, char ret[static 400]) {
-    switch (c->kind) {
-    case BOX_CHANGES_NO_RUN:
-    case BOX_CHANGES_NONE:
-        snprintf(ret, 400, "nothing waits to be applied");
-        return;
-    case BOX_CHANGES_WAIT:
-        snprintf(ret, 400, "%zu changed %s%s to be applied", c->n, c->n == 1 ? "file" : "files",
-                 c->commits  ? " and commits that are not merged wait"
-                 : c->n == 1 ? " waits"
-                             : " wait");
-        return;
-    case BOX_CHANGES_UNKNOWN:
+    const char *verb = c->commits ? " and commits that are not merged wait" : c->n == 1 ? " waits" : " wait";
+
+    if (c->kind == BOX_CHANGES_WAIT)
+        snprintf(ret, 400, "%zu changed %s%s to be applied", c->n, c->n == 1 ? "file" : "files", verb);
+    else if (c->kind == BOX_CHANGES_UNKNOWN)
         snprintf(ret, 400, "it is not known whether changes wait to be applied (%s)", c->why);
-        return;
-    }
-    BUG("changes of no kind");
+    else
+        snprintf(ret, 400, "nothing waits to be applied");
 }
 
 /* Without its workspace there is nothing to compare with, and no repository to tell. */
 static int remove_blind(const char *name, struct err *err) {
-    CLEANUP(freep) char *home = NULL, *runs = NULL;
+    CLEANUP(freep) char *runs = NULL;
     struct rundir rd = RUNDIR_INIT;
-    int r = paths_home(environ, &home, err);
+    int r = run_pick_folder(&runs, err);
 
-    r = r < 0 ? r : rundir_folder(environ, home, &runs, err);
     if (r < 0 || !runs)
         return r;
     r = rundir_open(runs, name, true, &rd, err);

@@ -117,7 +117,7 @@ static int attach_to(int sock, const struct attach_args *a, struct attach_option
     o->detach_keys = a->detach_keys;
     r = exec_attach(sock, o, &ret->exec, &ret->detached, err);
     if (r == 0 && !(ret->detached && ret->exec.job))
-        exec_say_stopped(a->notice, ret->sandbox, ret->exec.end);
+        exec_say_stopped(a->alert, ret->sandbox, ret->exec.end);
     return r;
 }
 
@@ -158,13 +158,13 @@ int exec_attach_job(const struct attach_args *a, struct attach_result *ret, stru
 
 /* -- a shell ------------------------------------------------------------------------------------------------------------- */
 
-/* Without a name the project's own is made if there is none. A name that is not known is a slip. */
+/* One that is not there is made; a bad name is no name of a new one. */
 static int connect_shell(const struct attach_args *a, const char *name, int *ret, struct err *err) {
     const struct sandbox_start start = {.name = a->name, .dir = a->dir, .notice = a->notice};
     struct sandbox_started started;
     int r = exec_connect(environ, NULL, name, ret, err);
 
-    if (r != -ENOTCONN && (r != -ENOENT || a->name))
+    if (r != -ENOTCONN && r != -ENOENT)
         return r;
     r = start_and_connect(&start, &started, ret, err);
     if (r == 0)
@@ -191,6 +191,6 @@ int exec_shell(const struct attach_args *a, struct exec_args *e, struct attach_r
     shell.argv = argv;
     shell.argc = ARRAY_LEN(argv) - 1;
     request = make_request(&shell);
-    request.flags = EXEC_FLAGS_TTY;
+    request.flags = a->no_tty ? 0 : EXEC_FLAGS_TTY; /* a script on stdin: the shell ends with it */
     return attach_to(sock, a, &attach, ret, err);
 }

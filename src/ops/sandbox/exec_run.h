@@ -37,11 +37,11 @@ int exec_args_run(const struct exec_args *a, int sock, struct exec_result *ret, 
 void exec_say_stopped(const struct notice *n, const char *name, unsigned end);
 
 struct attach_args {
-    const char *name, *dir;  /* as in struct sandbox_pick_opts */
-    uint64_t job;            /* 0: the latest in the background */
-    const char *detach_keys; /* as exec_detach_keys() has them; NULL: the usual ones */
-    bool read_only;
-    const struct notice *notice;
+    const char *name, *dir;              /* as in struct sandbox_pick_opts */
+    uint64_t job;                        /* 0: the latest in the background */
+    const char *detach_keys;             /* as exec_detach_keys() has them; NULL: the usual ones */
+    bool read_only, no_tty;              /* no_tty: a shell gets pipes */
+    const struct notice *notice, *alert; /* alert: that it was stopped, and why */
 };
 struct attach_result {
     char sandbox[BOX_ID_MAX + 1];
@@ -50,6 +50,6 @@ struct attach_result {
 };
 /* Our terminal, or streams, and a job in the background. */
 int exec_attach_job(const struct attach_args *a, struct attach_result *ret, struct err *err);
-/* A shell in the background, and our terminal. Starts a stopped sandbox; the project's own is made if there is none. name, dir,
+/* A shell in the background, and our terminal. Starts a stopped sandbox, and makes one that is not there. name, dir,
  * detach_keys and notice of `a` count, of `e` the variables and the folder. */
 int exec_shell(const struct attach_args *a, struct exec_args *e, struct attach_result *ret, struct err *err);

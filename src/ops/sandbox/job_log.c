@@ -54,18 +54,15 @@ static int job_of(const char *name) {
     return parse_u64(digits, 1, INT32_MAX, &n, NULL) < 0 ? 0 : (int)n;
 }
 
-static int find_latest_job(struct logs *l, struct err *err) {
+int job_log_latest(int folder) {
     CLEANUP(dir_done) struct dir d = DIR_INIT;
-    const char *sandbox = l->pick.box.name;
     const struct dirent *e;
+    int latest = 0;
 
-    dir_open_at(l->folder, ".", &d);
+    dir_open_at(folder, ".", &d);
     while ((e = dir_next(&d)))
-        l->job = MAX_OF(l->job, (uint64_t)job_of(e->d_name));
-    return l->job
-               ? 0
-               : err_set(err, -ENOENT, "nothing has run in the background of sandbox '%s' yet: 'bawn exec -d %s -- COMMAND' does",
-                         sandbox, sandbox);
+        latest = MAX_OF(latest, job_of(e->d_name));
+    return latest;
 }
 
 /* Where the last `lines` lines begin. */
@@ -97,9 +94,13 @@ static void open_stream(struct logs *l, struct log_stream *s) {
 
 static int open_files(struct logs *l, struct err *err) {
     static const char *const ends[2] = {"out", "err"};
-    int r = l->job || l->o->keeper ? 0 : find_latest_job(l, err);
+    const char *sandbox = l->pick.box.name;
 
-    for (int i = 0; r == 0 && i < 2; i++) {
+    l->job = l->job ? l->job : (uint64_t)job_log_latest(l->folder);
+    if (!l->job && !l->o->keeper)
+        return err_set(err, -ENOENT, "nothing has run in the background of sandbox '%s' yet: 'bawn exec -d %s -- COMMAND' does",
+                       sandbox, sandbox);
+    for (int i = 0; i < 2; i++) {
         struct log_stream *s = &l->v[i];
 
         snprintf(s->name, sizeof s->name, "job-%d.%s", (int)l->job, ends[i]);
@@ -109,9 +110,9 @@ static int open_files(struct logs *l, struct err *err) {
         if (s->fd >= 0 && l->o->tail != UINT64_MAX)
             s->at = tail_begin(s->fd, l->o->tail);
     }
-    if (r == 0 && !l->o->keeper && l->v[0].fd < 0 && l->v[1].fd < 0)
-        return err_set(err, -ENOENT, "sandbox '%s' has no output of a job %d in the background", l->pick.box.name, (int)l->job);
-    return r;
+    if (!l->o->keeper && l->v[0].fd < 0 && l->v[1].fd < 0)
+        return err_set(err, -ENOENT, "sandbox '%s' has no output of a job %d in the background", sandbox, (int)l->job);
+    return 0;
 }
 
 /* -- reading ------------------------------------------------------------------------------------------------------------- */

@@ -26,5 +26,7 @@ struct job_log_result {
     char sandbox[BOX_NAME_MAX + 1];
     uint64_t job; /* 0: of the keeper */
 };
+/* The number of the latest job that has a file in a sandbox's log folder; 0: none. */
+int job_log_latest(int folder);
 /* A negative result of output() is returned as it is. */
 int job_log(const struct job_log_opts *o, struct job_log_result *ret, struct err *err);

@@ -136,7 +136,7 @@ static int prune_box(struct pruning *p, const struct box *b) {
         return leave_changes(p, "sandbox", b->name, &c);
     if (has_checkpoints(b))
         return leave_item(p, "sandbox", b->name, "it has checkpoints (see 'bawn checkpoint ls')");
-    bytes = space_of_path(b->path) + (c.kind == BOX_CHANGES_NONE ? space_of_path(run) : 0);
+    bytes = space_of(AT_FDCWD, b->path) + (c.kind == BOX_CHANGES_NONE ? space_of(AT_FDCWD, run) : 0);
     r = p->o->dry_run ? 0 : remove_box(p, b->name, c.kind == BOX_CHANGES_NONE, &err);
     return r < 0 ? leave_item(p, "sandbox", b->name, err.msg) : count_removed(p, "sandbox", b->name, bytes);
 }
@@ -181,9 +181,14 @@ static int prune_run(struct pruning *p, const struct rundir_entry *e) {
     box_changes_of_run(e->name, &c);
     if (c.kind != BOX_CHANGES_NONE)
         return leave_changes(p, "run", e->name, &c);
-    bytes = space_of_path(path);
+    bytes = space_of(AT_FDCWD, path);
     r = p->o->dry_run ? 0 : box_changes_remove(e->name, false, &err);
     return r < 0 ? leave_item(p, "run", e->name, err.msg) : count_removed(p, "run", e->name, bytes);
+}
+
+/* Nothing will come of it any more; a named one goes on. */
+static bool was_killed(const struct rundir_entry *e) {
+    return !e->busy && !e->info.ended_ns && !e->info.named;
 }
 
 /* The list has the newest first. */
@@ -195,7 +200,7 @@ static int prune_runs(struct pruning *p, struct err *err) {
         const struct rundir_entry *e = &l.v[i];
 
         if (e->busy || e->info.mode == WORKSPACE_DIRECT || has_box(p, e->name) ||
-            (!is_old(p, MAX_OF(e->info.ended_ns, e->info.begun_ns)) && !is_over(p)))
+            (!was_killed(e) && !is_old(p, MAX_OF(e->info.ended_ns, e->info.begun_ns)) && !is_over(p)))
             continue;
         if (prune_run(p, e) < 0)
             return err_oom(err);

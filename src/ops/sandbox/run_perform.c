@@ -25,10 +25,6 @@ struct shared {
     bool limited; /* by control groups */
 };
 
-static bool wants_project_sandbox(const struct run_prepared *p) {
-    return p->settings.keep_alive && !p->request->name && !p->request->agent && !p->request->parent;
-}
-
 static void take_facts(struct shared *x, const struct box *b) {
     x->limited = b->state.cgroups.len > 0;
     for (int i = 0; i < RUNG_COUNT; i++)
@@ -152,6 +148,12 @@ static void take_result(const struct shared *x, const struct exec_result *e, str
     ret->hit[RUN_LIMIT_TIME] = (e->end & EXEC_END_TIMEOUT) != 0;
     ret->hit[RUN_LIMIT_MEMORY] = (e->end & EXEC_END_MEMORY) != 0;
     ret->hit[RUN_LIMIT_DISK] = (e->end & EXEC_END_DISK) != 0;
+    ret->hit[RUN_LIMIT_PRIVATE] = (e->end & EXEC_END_PRIVATE) != 0;
+    ret->hit[RUN_LIMIT_PIDS] = (e->end & EXEC_END_PIDS) != 0;
+    ret->tmp_on_disk = plan_tmp_on_disk(s, x->rung) > 0;
+    ret->private_size = s->limits.tmp ? s->limits.tmp : limits_tmp_in_memory(&s->limits);
+    ret->limits.pids = s->limits.pids;
+    ret->limits.disk = s->limits.disk;
     ret->limits.timeout_ms = s->limits.timeout_ms;
     ret->limits.memory = s->limits.memory;
     if (settings_workspace_mode(s) != WORKSPACE_DIRECT && settings_workspace_mode(s) != WORKSPACE_RO)
@@ -171,7 +173,7 @@ static int run_in_project(const struct run_prepared *p, struct run_result *ret, 
     r = r < 0 ? r : exec_args_run(&args, sock, &result, err);
     if (r < 0)
         return r;
-    exec_say_stopped(p->request->notice, x.name, result.end);
+    exec_say_stopped(p->request->alert, x.name, result.end);
     take_result(&x, &result, ret);
     return 0;
 }
@@ -194,11 +196,12 @@ static int run_alone(const struct run_prepared *p, struct run_result *ret, struc
                                     .want_usage = q->want_usage,
                                     .closed = {q->closed[0], q->closed[1], q->closed[2]}};
 
-    if (s->image && s->origin[SETTING_IMAGE] && str_starts(s->origin[SETTING_IMAGE], "flag"))
-        return err_usage(err, "--image is for container engines; the native engine uses the host's own programs");
     return run_command(&opt, ret, err);
 }
 
 int run_perform(const struct run_prepared *p, struct run_result *ret, struct err *err) {
-    return wants_project_sandbox(p) ? run_in_project(p, ret, err) : run_alone(p, ret, err);
+    const struct run_request *q = p->request;
+    bool shared = p->settings.keep_alive && !q->name && !q->agent && !q->parent;
+
+    return shared ? run_in_project(p, ret, err) : run_alone(p, ret, err);
 }

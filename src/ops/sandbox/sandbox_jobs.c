@@ -22,7 +22,9 @@ int sandbox_call(const char *socket, const char *request, json_t **ret, struct e
     v = json_loadb(buf_str(&answer), answer.len, JSON_REJECT_DUPLICATES, NULL);
     error = json_string_value(json_object_get(v, "error"));
     if (json_is_object(v) && !error) {
-        *ret = v;
+        if (ret)
+            *ret = json_incref(v);
+        json_decref(v);
         return 0;
     }
     buf_add_printable(&shown, error ? error : "no JSON object");
@@ -30,13 +32,18 @@ int sandbox_call(const char *socket, const char *request, json_t **ret, struct e
     return err_set(err, -EPROTO, "the sandbox's supervisor says: %s", buf_str(&shown));
 }
 
-int sandbox_ask(const struct box *b, const char *cmd, json_t **ret, struct err *err) {
+int sandbox_request(const struct box *b, const char *request, json_t **ret, struct err *err) {
     CLEANUP(freep) char *socket = NULL;
-    char request[64];
     int r = sandbox_control(b, &socket, err);
 
-    snprintf(request, sizeof request, "{\"cmd\": \"%s\"}", cmd);
     return r < 0 ? r : sandbox_call(socket, request, ret, err);
+}
+
+int sandbox_ask(const struct box *b, const char *cmd, json_t **ret, struct err *err) {
+    char request[64];
+
+    snprintf(request, sizeof request, "{\"cmd\": \"%s\"}", cmd);
+    return sandbox_request(b, request, ret, err);
 }
 
 int sandbox_jobs(const struct box *b, json_t **ret, struct err *err) {

@@ -9,8 +9,9 @@
 struct box;
 struct err;
 
-/* One request to a keeper's socket, and its answer, an object: json_decref(). An answer with "error" fails. */
+/* One request to a keeper's socket, and its answer, an object: json_decref(). ret NULL: it is not needed. An answer with "error" fails. */
 int sandbox_call(const char *socket, const char *request, json_t **ret, struct err *err);
+int sandbox_request(const struct box *b, const char *request, json_t **ret, struct err *err); /* the same to its keeper */
 /* The answer to {"cmd": cmd}, an object: json_decref(). */
 int sandbox_ask(const struct box *b, const char *cmd, json_t **ret, struct err *err);
 /* Newest last; json_decref() it. */

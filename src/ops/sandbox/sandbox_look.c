@@ -3,15 +3,18 @@
 #include "ops/sandbox/sandbox_look.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/sha256.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "jail/plan/plan_system.h"
 #include "ops/sandbox/sandbox_jobs.h"
 #include "ops/sandbox/space.h"
 #include "os/dir.h"
+#include "registry/running.h"
 #include "supervisor/control/control_client.h"
 
 enum { VOLUME_DIGITS = 16 };
@@ -52,6 +55,7 @@ int sandbox_list(bool usage, struct sandbox_list *ret, struct err *err) {
     int r = sandbox_boxes(&boxes, err);
 
     r = r < 0 ? r : registry_list(boxes, &ret->boxes, err);
+    r = r < 0 ? r : running_list(environ, &ret->boxes, err);
     if (r < 0 || !usage)
         return r;
     ret->usage = calloc(ret->boxes.n + 1, sizeof *ret->usage);
@@ -143,10 +147,12 @@ int sandbox_inspect(const struct sandbox_pick_opts *o, struct sandbox_details *d
     find_checkpoints(d);
     box_usage_all(b, 1, &d->usage);
     d->sizes.home = space_of(b->fd, "home");
+    d->sizes.packages = space_of(b->fd, PLAN_SYSTEM);
+    d->sizes.tmp = b->alive && b->state.tmp ? space_of(AT_FDCWD, b->state.tmp) : 0;
     d->sizes.log = space_of(b->fd, "log");
     d->sizes.checkpoints = space_of(b->fd, "checkpoints");
-    d->sizes.run = d->run ? space_of_path(d->run) : 0;
-    d->sizes.volumes = d->volumes ? space_of_path(d->volumes) : 0;
+    d->sizes.run = d->run ? space_of(AT_FDCWD, d->run) : 0;
+    d->sizes.volumes = d->volumes ? space_of(AT_FDCWD, d->volumes) : 0;
     if (b->alive && sandbox_ask(b, "jobs", &d->jobs, &ignored) == 0)
         sandbox_ask(b, "status", &d->status, &ignored);
     return 0;

@@ -27,6 +27,7 @@ struct sandbox_list {
     struct box_list boxes;
     struct box_usage *usage; /* of each; NULL: not asked for */
 };
+/* The persistent ones by name, then the runs that run. */
 int sandbox_list(bool usage, struct sandbox_list *ret, struct err *err);
 void sandbox_list_done(struct sandbox_list *l);
 
@@ -49,7 +50,7 @@ struct sandbox_details {
     struct box_changes changes;
     json_t *jobs, *status; /* of its keeper; NULL: it does not run, or does not answer */
     struct {
-        uint64_t home, log, checkpoints, run, volumes; /* bytes */
+        uint64_t home, packages, tmp, log, checkpoints, run, volumes; /* bytes */
     } sizes;
 };
 #define SANDBOX_DETAILS_INIT \

@@ -153,13 +153,8 @@ int sandbox_stop(const struct sandbox_stop *s, struct sandbox_outcomes *ret, str
 
 struct removing {
     const struct sandbox_remove *q;
-    char *home, *boxes;
+    const char *home, *boxes;
 };
-
-static void removing_done(struct removing *x) {
-    free(x->home);
-    free(x->boxes);
-}
 
 static int stop_first(const char *name, struct err *err) {
     CLEANUP(sandbox_pick_done) struct sandbox_pick p = SANDBOX_PICK_INIT;
@@ -250,15 +245,18 @@ static int remove_each(const struct removing *x, char *const *names, size_t n, s
 }
 
 int sandbox_remove(const struct sandbox_remove *q, struct sandbox_outcomes *ret, struct err *err) {
-    CLEANUP(removing_done) struct removing x = {.q = q};
+    CLEANUP(freep) char *home = NULL, *boxes = NULL;
     CLEANUP(strv_done) struct strv stopped = {0};
     CLEANUP(sandbox_outcomes_done) struct sandbox_outcomes l = {0};
-    int r = paths_home(environ, &x.home, err);
+    struct removing x = {.q = q};
+    int r = paths_home(environ, &home, err);
 
-    r = r < 0 ? r : sandbox_boxes(&x.boxes, err);
+    r = r < 0 ? r : sandbox_boxes(&boxes, err);
     if (r < 0)
         return r;
-    sweep_stale(environ, x.home, false, NULL);
+    x.home = home;
+    x.boxes = boxes;
+    sweep_stale(environ, home, false, NULL);
     r = q->all_stopped ? add_stopped(&x, &stopped, err) : 0;
     if (r == 0)
         r = q->all_stopped ? remove_each(&x, stopped.v, stopped.len, &l, err) : remove_each(&x, q->names, q->n, &l, err);
@@ -274,18 +272,12 @@ int sandbox_remove(const struct sandbox_remove *q, struct sandbox_outcomes *ret,
 static int rename_running(const struct box *b, const char *name, struct err *err) {
     CLEANUP(buf_done) struct buf request = BUF_INIT(1024);
     struct jsonout j = {.to = &request};
-    CLEANUP(freep) char *socket = NULL;
-    json_t *answer;
-    int r = sandbox_control(b, &socket, err);
 
     jsonout_open(&j, NULL, '{');
     jsonout_text(&j, "cmd", "rename");
     jsonout_text(&j, "name", name);
     jsonout_close(&j, '}');
-    r = r < 0 ? r : sandbox_call(socket, buf_str(&request), &answer, err);
-    if (r == 0)
-        json_decref(answer);
-    return r;
+    return sandbox_request(b, buf_str(&request), NULL, err);
 }
 
 /* If the second step fails, the first is taken back. */

@@ -17,6 +17,7 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/process.h"
+#include "registry/running.h"
 #include "supervisor/control/control_client.h"
 #include "supervisor/keep/exec_client.h"
 #include "supervisor/session/box_run.h"
@@ -87,12 +88,17 @@ static void settle_rename(const struct box *b) {
 int sandbox_pick(const struct sandbox_pick_opts *o, struct sandbox_pick *ret, struct err *err) {
     CLEANUP(sandbox_pick_done) struct sandbox_pick p = SANDBOX_PICK_INIT;
     char name[BOX_ID_MAX + 1];
-    int r = sandbox_name(o->name, o->directory, name, err);
+    struct err run = {0};
+    int r = sandbox_name(o->name, o->directory, name, err), refused;
 
     r = r < 0 ? r : sandbox_boxes(&p.boxes, err);
     r = r < 0 ? r : registry_open(p.boxes, name, o->need == SANDBOX_STOPPED, &p.box, err);
     if (r == -ENOENT && !o->name)
         return no_own(o, name, err);
+    if (r == -ENOENT && (refused = running_refuse(environ, name, &run)) < 0) {
+        *err = run;
+        return refused;
+    }
     if (r == 0 && o->need == SANDBOX_RUNNING && !p.box.alive)
         r = exec_not_running(&p.box, err);
     if (r == 0 && o->need == SANDBOX_STOPPED)
@@ -118,17 +124,10 @@ int sandbox_control(const struct box *b, char **ret, struct err *err) {
 }
 
 static int ask_stop(const struct box *b, unsigned seconds, struct err *err) {
-    CLEANUP(freep) char *socket = NULL;
     char request[64];
-    json_t *answer;
-    int r = sandbox_control(b, &socket, err);
 
     snprintf(request, sizeof request, "{\"cmd\": \"stop\", \"seconds\": %u}", seconds);
-    r = r < 0 ? r : sandbox_call(socket, request, &answer, err);
-    if (r < 0)
-        return r;
-    json_decref(answer);
-    return 0;
+    return sandbox_request(b, request, NULL, err);
 }
 
 static int look_again(struct box *b, struct err *err) {

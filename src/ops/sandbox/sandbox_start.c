@@ -52,6 +52,10 @@ int sandbox_digest(const struct run_prepared *p, const struct settings *s, char 
         buf_addc(&b, '\n');
     }
     buf_addf(&b, "mode=%d agent=%s\n", (int)s->mode, p->request->agent ? p->request->agent : "");
+    if (p->input.image)
+        buf_addf(&b, "image=%s\n", p->input.image->id);
+    for (size_t i = 0; i < p->tools.mounts.len; i++)
+        buf_addf(&b, "tool=%s\n", p->tools.mounts.v[i]);
     add_rules(p->hidden.rules, &b);
     add_rules(p->hidden.accepted, &b);
     if (!buf_ok(&b))
@@ -134,7 +138,7 @@ struct starting {
     struct run_prepared prepared;
     char *boxes;
     struct box box;
-    bool made;
+    bool made, running;
 };
 
 static void starting_done(struct starting *x) {
@@ -195,6 +199,24 @@ static int start_known(struct starting *x, struct err *err) {
     return r < 0 ? r : start_keeper(&x->box, p, &p->settings, err);
 }
 
+/* err says that it is busy. It may be, if it runs as it is asked for now; a command then joins it. */
+static int join_running(struct starting *x, const char *name, struct err *err) {
+    struct err ignored = {0};
+    int r = registry_open(x->boxes, name, false, &x->box, &ignored);
+
+    if (r < 0 || !x->box.alive || box_look(&x->box, NULL) != BOX_RUNNING)
+        return -EBUSY;
+    if (x->options.len && !same_strv(&x->options, &x->box.info.options))
+        return err_set(err, -EBUSY, "sandbox '%s' is already running, with other options; 'bawn stop %s' first", x->box.name,
+                       x->box.name);
+    *err = (struct err){0};
+    r = check_workspace(x->s, &x->box, err);
+    if (r == 0 && x->s->argv)
+        r = prepare_start(x, &x->box.info.options, x->box.info.workspace, err);
+    x->running = r >= 0;
+    return r;
+}
+
 static int run_in_background(const struct starting *x, int *ret_job, struct err *err) {
     CLEANUP(closep) int sock = -1;
     const struct exec_request request = {.cwd = "", .argv = x->prepared.input.argv, .argc = x->prepared.input.argc};
@@ -219,34 +241,31 @@ int sandbox_start(const struct sandbox_start *s, struct sandbox_started *ret, st
         r = r < 0 ? r : start_new(&x, name, err);
     } else if (r == 0) {
         r = start_known(&x, err);
+    } else if (r == -EBUSY) {
+        r = join_running(&x, name, err);
     }
     if (r == 0 && s->argv)
         r = run_in_background(&x, &job, err);
     if (r < 0)
         return r;
-    *ret = (struct sandbox_started){.made = x.made, .job = job};
+    *ret = (struct sandbox_started){.made = x.made, .running = x.running, .job = job};
     snprintf(ret->name, sizeof ret->name, "%s", x.box.name);
     return 0;
 }
 
 /* -- keep_alive ---------------------------------------------------------------------------------------------------------- */
 
-/* --env is for one command alone. */
-static int project_options(const struct run_request *q, struct strv *ret, struct err *err) {
-    struct run_request shape = *q;
-
-    shape.flags.env = (struct strv){0};
-    return run_request_words(&shape, ret, err);
-}
-
 int sandbox_start_project(const char *name, const struct run_prepared *p, const struct settings *s, struct err *err) {
     CLEANUP(freep) char *boxes = NULL;
     CLEANUP(strv_done) struct strv options = {0};
     CLEANUP(box_done) struct box b = BOX_INIT;
     struct err ignored = {0};
+    struct run_request shape = *p->request;
     bool made = false;
-    int r = project_options(p->request, &options, err);
+    int r;
 
+    shape.flags.env = (struct strv){0}; /* for one command alone */
+    r = run_request_words(&shape, &options, err);
     r = r < 0 ? r : sandbox_boxes(&boxes, err);
     r = r < 0 ? r : registry_open(boxes, name, true, &b, err);
     if (r == -ENOENT) {

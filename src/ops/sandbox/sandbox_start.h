@@ -21,11 +21,12 @@ struct sandbox_start {
 
 struct sandbox_started {
     char name[BOX_NAME_MAX + 1];
-    bool made; /* there was none */
-    int job;   /* of the command; 0: none */
+    bool made;    /* there was none */
+    bool running; /* it was running already */
+    int job;      /* of the command; 0: none */
 };
 
-/* -EBUSY: it runs already, or another process is about to start it. A failure leaves nothing that was not there. If an agent is named
+/* One that runs as it is asked for is success. -EBUSY: it runs with other options, or another process is about to start it. A failure leaves nothing that was not there. If an agent is named
  * that has a preset, the command is its program, and argv are its arguments. */
 int sandbox_start(const struct sandbox_start *s, struct sandbox_started *ret, struct err *err);
 

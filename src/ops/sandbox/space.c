@@ -54,10 +54,6 @@ uint64_t space_of(int dir, const char *path) {
     return bytes;
 }
 
-uint64_t space_of_path(const char *path) {
-    return space_of(AT_FDCWD, path);
-}
-
 /* -- all ---------------------------------------------------------------------------------------------------------------- */
 
 void space_list_done(struct space_list *l) {

@@ -9,7 +9,6 @@ struct err;
 /* Bytes on the disk of (dir, path), a file or a folder with all in it; a file with several names counts by its share. 0: not there. What may
  * not be read is left out. */
 uint64_t space_of(int dir, const char *path);
-uint64_t space_of_path(const char *path);
 
 enum space_kind {
     SPACE_SANDBOX,

@@ -14,17 +14,13 @@
 #include "os/fd.h"
 #include "supervisor/credential/vault_spawn.h"
 
-void secret_set_done(struct secret_set *s) {
-    credential_done(&s->c);
-}
-
 void secret_set_result_done(struct secret_set_result *r) {
     secret_file_done(&r->file);
     strv_done(&r->notes);
 }
 
-static int run_vault(const char *verb, const char *name, int definitions, bool terminal, int *ret_status, struct err *err) {
-    const struct vault_job job = {.verb = verb, .name = name, .sock = definitions, .terminal = terminal, .environ_ = environ};
+static int run_vault(const char *verb, const char *name, int definitions, int *ret_status, struct err *err) {
+    const struct vault_job job = {.verb = verb, .name = name, .sock = definitions, .terminal = true, .environ_ = environ};
 
     return vault_run(&job, ret_status, err);
 }
@@ -50,21 +46,23 @@ static int change_value(const struct secret_set *s, struct secret_set_result *r,
     int e = secret_file_preview(&r->file, &definitions, err);
 
     return e < 0 ? e
-                 : run_vault(r->c->token_url && !s->refresh_token ? "--rm" : "--put", r->c->name, definitions, s->terminal,
-                             &r->status, err);
+                 : run_vault(r->c->token_url && !s->refresh_token ? "--rm" : "--put", r->c->name, definitions, &r->status, err);
 }
 
 static int add_overlap(const struct credential *c, const struct credential *o, struct strv *notes) {
+    const char *variable;
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < c->hosts.len; i++)
         if (strv_has(&o->hosts, c->hosts.v[i]))
             r = strv_addf(notes, "'%s' is for %s too (%s): a run has both unless 'secrets' or --secret chooses", o->name,
                           c->hosts.v[i], o->place == c->place ? "in the same way" : credential_place_names[o->place]);
-    for (size_t i = 0; r == 0 && i < c->env.len; i++)
-        if (strv_has(&o->env, c->env.v[i]))
-            r = strv_addf(notes, "'%s' has the variable %s too: in a run with both, one of them goes without", o->name,
-                          c->env.v[i]);
+    for (size_t i = 0; r == 0 && (variable = credential_variable(c, i)); i++)
+        if (credential_has_variable(o, variable))
+            r = strv_addf(notes,
+                          "'%s' has the variable %s too: a run with both is refused; choose with --secret or the setting "
+                          "'secrets', or set '%s' with --no-env",
+                          o->name, variable, c->name);
     return r;
 }
 
@@ -139,8 +137,7 @@ static void forget_use(const char *home, const char *name) {
 }
 
 /* The value first: one without definition would never be found again. */
-int secret_remove(struct secret_file *f, const char *name, bool force, bool terminal, struct secret_removed *ret,
-                  struct err *err) {
+int secret_remove(struct secret_file *f, const char *name, bool force, struct secret_removed *ret, struct err *err) {
     const struct credential *c;
     int r = secret_file_find(f, name, &c, err);
 
@@ -148,7 +145,7 @@ int secret_remove(struct secret_file *f, const char *name, bool force, bool term
     r = r < 0 ? r : audit_verb_word(AUDIT_POLICY, "", "secret removed", name, err);
     if (r < 0)
         return r;
-    r = secret_is_stored(c) ? run_vault("--rm", name, -1, terminal, &ret->status, &ret->problem) : 0;
+    r = secret_is_stored(c) ? run_vault("--rm", name, -1, &ret->status, &ret->problem) : 0;
     if (r < 0 && !force) {
         *err = ret->problem;
         return r;
@@ -164,21 +161,17 @@ int secret_remove(struct secret_file *f, const char *name, bool force, bool term
     return 0;
 }
 
-static int run_logged(const char *verb, const char *what, const char *name, bool terminal, int *ret_status, struct err *err) {
+static int run_logged(const char *verb, const char *what, const char *name, int *ret_status, struct err *err) {
     int r = audit_verb_word(AUDIT_POLICY, "", what, name, err);
 
-    return r < 0 ? r : run_vault(verb, name, -1, terminal, ret_status, err);
+    return r < 0 ? r : run_vault(verb, name, -1, ret_status, err);
 }
 
-int secret_lock(bool terminal, int *ret_status, struct err *err) {
-    return run_logged("--lock", "secrets locked", NULL, terminal, ret_status, err);
+int secret_lock(bool lock, int *ret_status, struct err *err) {
+    return run_logged(lock ? "--lock" : "--unlock", lock ? "secrets locked" : "secrets unlocked", NULL, ret_status, err);
 }
 
-int secret_unlock(bool terminal, int *ret_status, struct err *err) {
-    return run_logged("--unlock", "secrets unlocked", NULL, terminal, ret_status, err);
-}
-
-int secret_login(const char *name, bool terminal, int *ret_status, struct err *err) {
+int secret_login(const char *name, int *ret_status, struct err *err) {
     CLEANUP(secret_file_done) struct secret_file f = SECRET_FILE_INIT;
     const struct credential *c;
     int r = secret_file_read(&f, err);
@@ -188,5 +181,5 @@ int secret_login(const char *name, bool terminal, int *ret_status, struct err *e
         return r;
     if (!c->device_url && !c->authorize_url)
         return err_usage(err, "the secret '%s' has no oauth with a device or authorize URL: there is nothing to log in to", name);
-    return run_logged("--login", "secret login", name, terminal, ret_status, err);
+    return run_logged("--login", "secret login", name, ret_status, err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `bawn secret set`, `rm`, `lock`, `unlock` and `login` do. Values are read, asked for and stored by bawn-vault alone; here are
- * only definitions. Each change is in the audit log before it is made.
+ * What `bawn secret set`, `rm`, `lock`, `unlock` and `login` do. Values are read, asked for on our terminal and stored by bawn-vault
+ * alone; here are only definitions. Each change is in the audit log before it is made.
  */
 #pragma once
 
@@ -13,9 +13,7 @@ struct secret_set {
     struct credential c; /* checked; taken by secret_define() */
     bool replace;        /* the one that has this name may be replaced */
     bool refresh_token;  /* bawn-vault reads a token of OAuth now */
-    bool terminal;       /* bawn-vault may ask on our terminal, here and below */
 };
-void secret_set_done(struct secret_set *s);
 
 struct secret_set_result {
     int status; /* of bawn-vault; not 0: it has said why, and nothing was saved */
@@ -35,11 +33,9 @@ struct secret_removed {
     struct err problem; /* with force: why the value may still be in its store */
 };
 /* f: from secret_file_edit(). The definition stays if the value cannot be removed, unless force. */
-int secret_remove(struct secret_file *f, const char *name, bool force, bool terminal, struct secret_removed *ret,
-                  struct err *err);
+int secret_remove(struct secret_file *f, const char *name, bool force, struct secret_removed *ret, struct err *err);
 
-/* The encrypted file. *ret_status: of bawn-vault, which has said what is wrong. */
-int secret_lock(bool terminal, int *ret_status, struct err *err);
-int secret_unlock(bool terminal, int *ret_status, struct err *err);
+/* The encrypted file is locked, or unlocked. *ret_status: of bawn-vault, which has said what is wrong. */
+int secret_lock(bool lock, int *ret_status, struct err *err);
 /* Tokens of OAuth, by a browser. */
-int secret_login(const char *name, bool terminal, int *ret_status, struct err *err);
+int secret_login(const char *name, int *ret_status, struct err *err);

@@ -13,24 +13,12 @@
 
 void secret_add_place(const struct credential *c, struct buf *b) {
     buf_addf(b, "%s ", credential_place_names[c->place]);
-    switch (c->place) {
-    case PLACE_HEADER:
-        buf_adds(b, c->header);
-        if (!str_eq(c->format, "{}"))
-            buf_addf(b, ": %s", c->format);
-        break;
-    case PLACE_BASIC:
-        buf_adds(b, c->user);
-        break;
-    case PLACE_QUERY:
-        buf_adds(b, c->query);
-        break;
-    case PLACE_SIGV4:
+    if (c->place == PLACE_SIGV4)
         buf_addf(b, "%s/%s", c->region, c->service);
-        break;
-    case CREDENTIAL_PLACES:
-        BUG("a place that is none");
-    }
+    else
+        buf_adds(b, c->place == PLACE_BASIC ? c->user : c->place == PLACE_QUERY ? c->query : c->header);
+    if (c->place == PLACE_HEADER && !str_eq(c->format, "{}"))
+        buf_addf(b, ": %s", c->format);
 }
 
 time_t secret_last_use(const char *home, const char *name) {

@@ -111,7 +111,24 @@ static bool host_entry_is(const char *entry, const char *host, size_t len, uint1
     return str_eq(rest, with_port);
 }
 
-bool credential_is_for(const struct credential *c, const char *host, uint16_t port) {
+const char *credential_variable(const struct credential *c, size_t i) {
+    static const char *const aws[] = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"};
+
+    if (c->place == PLACE_SIGV4)
+        return i < ARRAY_LEN(aws) && !c->no_env ? aws[i] : NULL;
+    return i < c->env.len ? c->env.v[i] : NULL;
+}
+
+bool credential_has_variable(const struct credential *c, const char *name) {
+    const char *one;
+
+    for (size_t i = 0; (one = credential_variable(c, i)); i++)
+        if (str_eq(one, name))
+            return true;
+    return false;
+}
+
+bool credential_names(const struct credential *c, const char *host, uint16_t port) {
     size_t len = strlen(host);
 
     for (size_t i = 0; i < c->hosts.len; i++)
@@ -120,10 +137,23 @@ bool credential_is_for(const struct credential *c, const char *host, uint16_t po
     return false;
 }
 
-uint16_t credential_next_port(const struct credential *c, const char *host, size_t *at) {
-    while (*at < c->hosts.len) {
-        const char *rest = entry_rest(c->hosts.v[(*at)++], host, strlen(host));
+bool credential_is_for(const struct credential *c, const char *host, uint16_t port) {
+    const char *endpoint;
 
+    if (credential_names(c, host, port))
+        return true;
+    endpoint = credential_s3_endpoint(c, host);
+    return endpoint && credential_names(c, endpoint, port);
+}
+
+uint16_t credential_next_port(const struct credential *c, const char *host, size_t *at) {
+    const char *endpoint = credential_s3_endpoint(c, host);
+
+    while (*at < c->hosts.len) {
+        const char *entry = c->hosts.v[(*at)++], *rest = entry_rest(entry, host, strlen(host));
+
+        if (!rest && endpoint)
+            rest = entry_rest(entry, endpoint, strlen(endpoint));
         if (rest)
             return *rest ? (uint16_t)strtoul(rest + 1, NULL, 10) : 443;
     }
@@ -138,7 +168,6 @@ static void add_purpose(struct sha256 *h, const char *text) {
 
 void credential_purpose(const struct credential *c, char out[static CREDENTIAL_PURPOSE_SIZE]) {
     const char *const texts[] = {c->header, c->format, c->user, c->query, c->region, c->service, c->token_url, c->client_id};
-    unsigned char digest[SHA256_LEN];
     struct sha256 h;
 
     static_assert((int)CREDENTIAL_PURPOSE_SIZE == SHA256_HEX_SIZE, "hexadecimal digits");
@@ -148,8 +177,7 @@ void credential_purpose(const struct credential *c, char out[static CREDENTIAL_P
         add_purpose(&h, texts[i]);
     for (size_t i = 0; i < c->hosts.len; i++)
         add_purpose(&h, c->hosts.v[i]);
-    sha256_end(&h, digest);
-    hex_encode(digest, sizeof digest, out);
+    sha256_end_hex(&h, out);
 }
 
 bool credential_same_purpose(const struct credential *a, const struct credential *b) {

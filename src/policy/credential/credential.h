@@ -18,7 +18,8 @@
  *     }
  *
  * No value is ever in this file. A workspace's files define no secrets: they may only leave some out (setting "secrets").
- * Hosts are exact names (no wildcard: ATTACKS 59) with an optional port, 443 if there is none. Always https.
+ * Hosts are exact names (no wildcard: ATTACKS 59; credential_s3.c has the buckets' names) with an optional port, 443 if there is
+ * none. Always https.
  */
 #pragma once
 
@@ -60,7 +61,8 @@ struct credential {
     char *query;            /* QUERY: name of the parameter */
     char *region, *service; /* SIGV4; the value is "KEY-ID:SECRET" or "KEY-ID:SECRET:SESSION-TOKEN" */
     struct strv
-        env; /* variables inside that get the placeholder. SIGV4: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY by themselves */
+        env;     /* variables inside that get the placeholder. SIGV4: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY by themselves */
+    bool no_env; /* SIGV4: "env": [], also not those two */
     bool only_placeholder; /* "inject": "placeholder": only into requests that have the placeholder in its place; else "always" */
     char *shape;           /* what the placeholder begins with: "sk-ant-api03-"; "" for none */
     uint32_t length;       /* of the placeholder; 0: as it comes */
@@ -112,7 +114,12 @@ int credential_redirect_parse(const char *uri, struct credential_redirect *ret);
 /* Fills place, header, format, user, env and shape that are still unset, if the first host is one that is known
  * (api.anthropic.com: x-api-key, ANTHROPIC_API_KEY, sk-ant-api03-); otherwise "Authorization: Bearer {}". */
 int credential_fill_known(struct credential *c, struct err *err);
-bool credential_is_for(const struct credential *c, const char *host, uint16_t port); /* host: as struct host has it */
+/* The variables of the inside that have its placeholder, one after the other: i is 0 first. NULL: there is none (any more).
+ * SIGV4: the second one has the second placeholder. */
+const char *credential_variable(const struct credential *c, size_t i);
+bool credential_has_variable(const struct credential *c, const char *name);
+/* host: as struct host has it. A host that is an endpoint of S3 stands for its buckets' names, too (credential_s3.c). */
+bool credential_is_for(const struct credential *c, const char *host, uint16_t port);
 /* The ports of its entries for the host, one after the other; *at is 0 first. 0: there is none (any more). */
 uint16_t credential_next_port(const struct credential *c, const char *host, size_t *at);
 /* What a value of it is for, as hexadecimal digits: its hosts, how it goes into requests, who renews it. A value that was given for one
@@ -138,6 +145,7 @@ struct grant_seed {
  * has written down still means something in the project's next run, and nothing that can be guessed without it. */
 int grant_make(const struct credential *c, const struct grant_seed *seed, struct grant *ret, struct err *err);
 void grant_done(struct grant *g);
+void grants_free(struct grant *v, size_t n);
 /* Between supervisor, gate and broker, within struct gate_config. */
 int grants_encode(const struct grant *v, size_t n, struct buf *out);
 int grants_decode(const char *bytes, size_t len, struct grant **ret, size_t *ret_n); /* -EBADMSG */

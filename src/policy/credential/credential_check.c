@@ -85,10 +85,7 @@ static int check_hosts(const struct credential *c, struct err *err) {
 static bool variable_taken(const char *name) {
     static const char *const taken[] = {"PATH", "HOME", "USER", "SHELL", "TERM", "SSH_AUTH_SOCK"};
 
-    for (size_t i = 0; i < ARRAY_LEN(taken); i++)
-        if (str_eq(name, taken[i]))
-            return true;
-    return str_starts(name, "LD_") || str_starts(name, "BAWN_");
+    return str_index(name, taken, ARRAY_LEN(taken)) >= 0 || str_starts(name, "LD_") || str_starts(name, "BAWN_");
 }
 
 static int check_env(const struct credential *c, struct err *err) {

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "policy/credential/credential_priv.h"
 #include "proto/brokermsg.h"
+#include "proto/cursor.h"
 
 static_assert((int)BROKER_GRANTS_MAX == GRANTS_MAX && (int)VAULT_VALUE_MAX == CREDENTIAL_VALUE_MAX, "brokermsg.h says the same");
 
@@ -50,38 +51,19 @@ int grants_encode(const struct grant *v, size_t n, struct buf *out) {
     return buf_ok(out) ? 0 : -E2BIG;
 }
 
-struct credential_reading {
-    const char *p;
-    size_t left;
-};
-
-static int take_bytes(struct credential_reading *rd, void *to, size_t len) {
-    if (rd->left < len)
-        return -EBADMSG;
-    memcpy(to, rd->p, len);
-    rd->p += len;
-    rd->left -= len;
-    return 0;
-}
-
 /* *ret stays NULL for one that is missing. */
-static int take_string(struct credential_reading *rd, char **ret) {
+static int take_string(struct cursor *rd, char **ret) {
     char mark;
-    size_t len;
-    int r = take_bytes(rd, &mark, 1);
+    const char *s;
+    int r = cursor_take(rd, &mark, 1);
 
     if (r < 0 || mark == MISSING)
         return r;
-    len = strnlen(rd->p, rd->left);
-    if (mark != PRESENT || len == rd->left || len > CREDENTIAL_TEXT_MAX)
-        return -EBADMSG;
-    r = credential_set_text(ret, rd->p, len);
-    rd->p += len + 1;
-    rd->left -= len + 1;
-    return r;
+    s = mark == PRESENT ? cursor_string(rd) : NULL;
+    return s && strlen(s) <= CREDENTIAL_TEXT_MAX ? str_set(ret, s) : -EBADMSG;
 }
 
-static int take_list(struct credential_reading *rd, size_t n, struct strv *list) {
+static int take_list(struct cursor *rd, size_t n, struct strv *list) {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < n; i++) {
@@ -106,10 +88,10 @@ static bool placeholders_ok(const struct grant *g) {
     return strlen(g->placeholder2) >= PLACEHOLDER_CORE && strlen(g->placeholder2) <= PLACEHOLDER_MAX;
 }
 
-static int take_grant(struct credential_reading *rd, struct grant *g) {
+static int take_grant(struct cursor *rd, struct grant *g) {
     struct credential *c = &g->c;
     struct credential_head h;
-    int r = take_bytes(rd, &h, sizeof h);
+    int r = cursor_take(rd, &h, sizeof h);
 
     if (r < 0)
         return r;
@@ -121,26 +103,17 @@ static int take_grant(struct credential_reading *rd, struct grant *g) {
     c->length = h.length;
     for (size_t k = 0; r == 0 && k < CREDENTIAL_N_GRANTED; k++)
         r = take_string(rd, credential_text(c, k));
-    r = r < 0 ? r : take_list(rd, h.n_hosts, &c->hosts);
-    r = r < 0 ? r : take_list(rd, h.n_env, &c->env);
-    r = r < 0 ? r : take_string(rd, &g->placeholder);
-    r = r < 0 ? r : take_string(rd, &g->placeholder2);
-    if (r < 0)
+    if (r < 0 || (r = take_list(rd, h.n_hosts, &c->hosts)) < 0 || (r = take_list(rd, h.n_env, &c->env)) < 0 ||
+        (r = take_string(rd, &g->placeholder)) < 0 || (r = take_string(rd, &g->placeholder2)) < 0)
         return r;
     return credential_check(c, NULL) == 0 && c->shape && placeholders_ok(g) ? 0 : -EBADMSG;
 }
 
-static void grants_free(struct grant *v, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        grant_done(&v[i]);
-    free(v);
-}
-
 int grants_decode(const char *bytes, size_t len, struct grant **ret, size_t *ret_n) {
-    struct credential_reading rd = {bytes, len};
+    struct cursor rd = {bytes, len};
     struct grant *v;
     uint32_t n;
-    int r = take_bytes(&rd, &n, sizeof n);
+    int r = cursor_take(&rd, &n, sizeof n);
 
     if (r < 0 || n > GRANTS_MAX)
         return -EBADMSG;

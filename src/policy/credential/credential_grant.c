@@ -73,27 +73,17 @@ static int make_placeholders(struct grant *g, const struct grant_seed *seed, str
     return g->placeholder2 ? 0 : err_oom(err);
 }
 
-static int copy_list(const struct strv *from, struct strv *to) {
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < from->len; i++)
-        r = strv_add(to, from->v[i]);
-    return r;
-}
-
 static int copy_granted(const struct credential *c, struct credential *to) {
     int r = 0;
 
     to->place = c->place;
+    to->no_env = c->no_env;
     to->only_placeholder = c->only_placeholder;
     to->length = c->length;
-    for (size_t i = 0; r == 0 && i < CREDENTIAL_N_GRANTED; i++) {
-        const char *s = *credential_text(c, i);
-
-        r = s ? credential_set_text(credential_text(to, i), s, strlen(s)) : 0;
-    }
-    r = r < 0 ? r : copy_list(&c->hosts, &to->hosts);
-    return r < 0 ? r : copy_list(&c->env, &to->env);
+    for (size_t i = 0; r == 0 && i < CREDENTIAL_N_GRANTED; i++)
+        r = str_set(credential_text(to, i), *credential_text(c, i));
+    r = r < 0 ? r : strv_add_all(&to->hosts, &c->hosts);
+    return r < 0 ? r : strv_add_all(&to->env, &c->env);
 }
 
 int grant_make(const struct credential *c, const struct grant_seed *seed, struct grant *ret, struct err *err) {
@@ -106,6 +96,12 @@ int grant_make(const struct credential *c, const struct grant_seed *seed, struct
     if (r == 0)
         *ret = TAKE(g, (struct grant){0});
     return r;
+}
+
+void grants_free(struct grant *v, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        grant_done(&v[i]);
+    free(v);
 }
 
 void grant_done(struct grant *g) {

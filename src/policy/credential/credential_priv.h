@@ -27,5 +27,9 @@ static inline char **credential_text(const struct credential *c, size_t which) {
     return (char **)((char *)(uintptr_t)c + credential_texts[which]);
 }
 
+/* A credential for S3 and a name of the form BUCKET.ENDPOINT: the endpoint in it. NULL: it is none of AWS's in this region. */
+const char *credential_s3_endpoint(const struct credential *c, const char *host);
+/* Is exactly this host and port among its hosts? */
+bool credential_names(const struct credential *c, const char *host, uint16_t port);
 /* Frees what was there. */
 int credential_set_text(char **at, const char *value, size_t len);

@@ -26,24 +26,13 @@ static int want_text(struct jsonwalk *w, const json_t *v, const char **ret, stru
     return 0;
 }
 
-static int set_text(struct jsonwalk *w, const json_t *v, char **at, struct err *err) {
+static int read_text(struct jsonwalk *w, json_t *v, void *text, struct err *err) {
     const char *s;
     int r = want_text(w, v, &s, err);
 
     if (r < 0)
         return r;
-    return credential_set_text(at, s, strlen(s)) < 0 ? err_oom(err) : 0;
-}
-
-static int read_text(struct jsonwalk *w, json_t *v, void *text, struct err *err) {
-    return set_text(w, v, text, err);
-}
-
-static int place_once(struct jsonwalk *w, struct one *o, const char *key, struct err *err) {
-    if (o->placed)
-        return jsonwalk_fail_key(w, err, "the secret has a place already: \"%s\"", o->placed);
-    o->placed = key;
-    return 0;
+    return str_set(text, s) < 0 ? err_oom(err) : 0;
 }
 
 static int add_host(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
@@ -59,38 +48,32 @@ static int read_hosts(struct jsonwalk *w, json_t *v, void *arg, struct err *err)
     return jsonwalk_one_or_more(w, v, CREDENTIAL_HOSTS_MAX, add_host, o, err);
 }
 
-static int read_header(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
-    struct one *o = arg;
+static int set_basic(struct credential *c, const char *user, struct err *err) {
+    c->place = PLACE_BASIC;
+    return str_set(&c->user, user) < 0 ? err_oom(err) : 0;
+}
+
+static int set_query(struct credential *c, const char *name, struct err *err) {
+    c->place = PLACE_QUERY;
+    return str_set(&c->query, name) < 0 ? err_oom(err) : 0;
+}
+
+static int read_place(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    static int (*const set[CREDENTIAL_PLACES])(struct credential * c, const char *text, struct err *err) = {
+        [PLACE_HEADER] = credential_set_header,
+        [PLACE_BASIC] = set_basic,
+        [PLACE_QUERY] = set_query,
+        [PLACE_SIGV4] = credential_set_sigv4,
+    };
+    int place = str_index(jsonwalk_key_of(w), credential_place_names, CREDENTIAL_PLACES), r;
     const char *s;
-    int r = place_once(w, o, "header", err);
-
-    r = r < 0 ? r : want_text(w, v, &s, err);
-    return r < 0 ? r : jsonwalk_ctx(w, credential_set_header(&o->c, s, err), err);
-}
-
-static int read_basic(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
     struct one *o = arg;
-    int r = place_once(w, o, "basic", err);
 
-    o->c.place = PLACE_BASIC;
-    return r < 0 ? r : set_text(w, v, &o->c.user, err);
-}
-
-static int read_query(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
-    struct one *o = arg;
-    int r = place_once(w, o, "query", err);
-
-    o->c.place = PLACE_QUERY;
-    return r < 0 ? r : set_text(w, v, &o->c.query, err);
-}
-
-static int read_sigv4(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
-    struct one *o = arg;
-    const char *s;
-    int r = place_once(w, o, "sigv4", err);
-
-    r = r < 0 ? r : want_text(w, v, &s, err);
-    return r < 0 ? r : jsonwalk_ctx(w, credential_set_sigv4(&o->c, s, err), err);
+    if (o->placed)
+        return jsonwalk_fail_key(w, err, "the secret has a place already: \"%s\"", o->placed);
+    o->placed = credential_place_names[place];
+    r = want_text(w, v, &s, err);
+    return r < 0 ? r : jsonwalk_ctx(w, set[place](&o->c, s, err), err);
 }
 
 static int add_word(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
@@ -172,10 +155,10 @@ static int read_oauth(struct jsonwalk *w, json_t *v, void *arg, struct err *err)
 
 static const struct jsonwalk_key members[] = {
     {"hosts", read_hosts, 0},
-    {"header", read_header, 0},
-    {"basic", read_basic, 0},
-    {"query", read_query, 0},
-    {"sigv4", read_sigv4, 0},
+    {"header", read_place, 0},
+    {"basic", read_place, 0},
+    {"query", read_place, 0},
+    {"sigv4", read_place, 0},
     {"env", read_env, 0},
     {"inject", read_inject, 0},
     {"shape", read_text, AT(shape)},
@@ -187,8 +170,9 @@ static const struct jsonwalk_key members[] = {
     {"lifetime", read_lifetime, 0},
 };
 
-static int read_one(struct jsonwalk *w, const char *name, json_t *v, struct credentials *all, struct err *err) {
+static int read_one(struct jsonwalk *w, json_t *v, void *all, struct err *err) {
     CLEANUP(one_done) struct one o = {0};
+    const char *name = jsonwalk_key_of(w);
     int r;
 
     if (!credential_name_ok(name))
@@ -197,7 +181,7 @@ static int read_one(struct jsonwalk *w, const char *name, json_t *v, struct cred
                                  CREDENTIAL_NAME_MAX);
     if (!json_is_object(v))
         return jsonwalk_fail(w, err, "must be a secret, { ... }");
-    if (credential_set_text(&o.c.name, name, strlen(name)) < 0)
+    if (str_set(&o.c.name, name) < 0)
         return err_oom(err);
     r = jsonwalk_members(w, v, members, ARRAY_LEN(members), &o, err);
     if (r == 0 && !json_object_get(v, "store"))
@@ -207,26 +191,13 @@ static int read_one(struct jsonwalk *w, const char *name, json_t *v, struct cred
         return r;
     if (o.no_env)
         strv_done(&o.c.env);
+    o.c.no_env = o.no_env && o.c.place == PLACE_SIGV4;
     r = jsonwalk_ctx(w, credential_check(&o.c, err), err);
     return r < 0 ? r : jsonwalk_ctx(w, credentials_put(all, &o.c, err), err);
 }
 
 static int read_all(struct jsonwalk *w, json_t *v, void *all, struct err *err) {
-    const char *key;
-    json_t *value;
-
-    if (!json_is_object(v))
-        return jsonwalk_fail(w, err, "must be an object of secrets");
-    json_object_foreach(v, key, value) {
-        int r;
-
-        jsonwalk_enter(w, key);
-        r = read_one(w, key, value, all, err);
-        if (r < 0)
-            return r;
-        jsonwalk_leave(w);
-    }
-    return 0;
+    return json_is_object(v) ? jsonwalk_each(w, v, read_one, all, err) : jsonwalk_fail(w, err, "must be an object of secrets");
 }
 
 static int skip_schema(struct jsonwalk *w UNUSED, json_t *v UNUSED, void *arg UNUSED, struct err *err UNUSED) {

@@ -13,26 +13,15 @@ static void add_if_set(struct jsonout *j, const char *key, const char *value) {
 }
 
 static void add_place(struct jsonout *j, const struct credential *c) {
+    const char *key = credential_place_names[c->place], *plain = c->place == PLACE_BASIC ? c->user : c->query;
     CLEANUP(freep) char *text = NULL;
 
-    switch (c->place) {
-    case PLACE_HEADER:
-        text = str_eq(c->format, "{}") ? strdup(c->header) : str_dupf("%s: %s", c->header, c->format);
-        break;
-    case PLACE_BASIC:
-        text = strdup(c->user);
-        break;
-    case PLACE_QUERY:
-        text = strdup(c->query);
-        break;
-    case PLACE_SIGV4:
+    if (c->place == PLACE_SIGV4)
         text = str_dupf("%s/%s", c->region, c->service);
-        break;
-    case CREDENTIAL_PLACES:
-        break;
-    }
-    j->to->failed |= !text;
-    add_if_set(j, credential_place_names[c->place], text);
+    else if (c->place == PLACE_HEADER)
+        text = str_eq(c->format, "{}") ? strdup(c->header) : str_dupf("%s: %s", c->header, c->format);
+    j->to->failed |= (c->place == PLACE_SIGV4 || c->place == PLACE_HEADER) && !text;
+    add_if_set(j, key, text ? text : plain);
 }
 
 static void add_oauth(struct jsonout *j, const struct credential *c) {
@@ -51,7 +40,7 @@ static void add_credential(struct jsonout *j, const struct credential *c) {
     jsonout_open(j, c->name, '{'); /* credential_name_ok(): nothing in it is escaped */
     jsonout_list(j, "hosts", &c->hosts);
     add_place(j, c);
-    if (c->place != PLACE_SIGV4)
+    if (c->place != PLACE_SIGV4 || c->no_env)
         jsonout_list(j, "env", &c->env);
     if (c->only_placeholder)
         jsonout_text(j, "inject", "placeholder");

@@ -4,7 +4,7 @@
  * SNI and the Host header are compared only as `struct host`, never as the bytes that came.
  *
  *     "Example.COM."          ->  name "example.com"
- *     "bücher.example"        ->  name "xn--bcher-kva.example" (idn.h)
+ *     "bücher.example"        ->  name "xn--bcher-kva.example"
  *     "192.0.2.7", "[::1]"    ->  address
  *     "127.1", "0x7f.0.0.1", "017700000001", "127.0.0.1."   ->  refused: a number that only some programs take for an address
  *     "a\0.b", "a%2eb", "u@h", "a..b", " a", "-a.b"         ->  refused
@@ -32,7 +32,7 @@ int host_parse(const char *data, size_t len, struct host *ret, struct err *err);
 /* "host", "host:443", "[::1]:443". *ret_port is 0 if there is none; an IPv6 address with a port needs its brackets. */
 int host_parse_with_port(const char *data, size_t len, struct host *ret, uint16_t *ret_port, struct err *err);
 
-/* A metadata service that has a public address: it tells machines apart by who asks. */
+/* The name of a metadata service. Some have public addresses, and tell machines apart by who asks. */
 bool host_is_metadata(const struct host *h);
 
 void host_from_addr(const struct addr *a, struct host *ret);

@@ -5,32 +5,12 @@
 #include <errno.h>
 
 #include "base/err.h"
-#include "policy/host/http_path_priv.h"
+#include "base/hex.h"
 
 struct path_out {
     char *p;
     size_t len, max;
 };
-
-static int hex_value(char c) {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
-int http_path_encoded(const char *p, const char *end) {
-    int high, low;
-
-    if (end - p < 3 || *p != '%')
-        return -1;
-    high = hex_value(p[1]);
-    low = hex_value(p[2]);
-    return high < 0 || low < 0 ? -1 : high * 16 + low;
-}
 
 static bool is_unreserved(int c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' ||
@@ -60,7 +40,7 @@ static bool is_overlong(int c, int next) {
 }
 
 static int take_encoded(const char *p, const char *end, struct path_out *o, struct err *err) {
-    int c = http_path_encoded(p, end);
+    int c = hex_percent(p, (size_t)(end - p));
     char plain = (char)c;
 
     if (c < 0)
@@ -69,7 +49,7 @@ static int take_encoded(const char *p, const char *end, struct path_out *o, stru
         return err_set(err, -EINVAL, "the path has the encoded control byte %%%02X", c);
     if (c == '\\')
         return err_set(err, -EINVAL, "the path has an encoded backslash, which some servers take for a slash");
-    if (is_overlong(c, http_path_encoded(p + 3, end)))
+    if (is_overlong(c, hex_percent(p + 3, (size_t)(end - p - 3))))
         return err_set(err, -EINVAL, "the path has encoded bytes that are not UTF-8");
     if (!(is_unreserved(c) ? put_byte(o, &plain, 1) : put_encoded(o, c)))
         return err_set(err, -EINVAL, "the path is longer than %d characters", HTTP_PATH_MAX);
@@ -106,7 +86,7 @@ static int decode(const char *p, const char *end, struct path_out *o, struct err
 static int check_double(const char *text, struct err *err) {
     for (const char *p = text; (p = strstr(p, "%25")); p += 3) {
         char again[3] = {'%', p[3], p[3] ? p[4] : 0};
-        int c = http_path_encoded(again, again + sizeof again);
+        int c = hex_percent(again, sizeof again);
 
         if (c >= 0 && (c < 0x20 || c == '.' || c == '/' || c == '\\' || c == '%' || c == 0x7f))
             return err_set(err, -EINVAL, "the path has a character that is encoded twice");
@@ -196,16 +176,10 @@ int http_path_parse(const char *data, size_t len, struct http_path *ret, struct 
         return err_set(err, -EINVAL, "the path does not start with a slash");
     } else {
         r = decode(data, data + n, &o, err);
-        if (r < 0)
-            return r;
         ret->len = o.len;
-        r = check_double(ret->text, err);
-        if (r < 0)
-            return r;
-        r = second_reading(ret, err);
-        if (r < 0)
-            return r;
-        r = remove_segments(ret->text, &o.len, err);
+        r = r < 0 ? r : check_double(ret->text, err);
+        r = r < 0 ? r : second_reading(ret, err);
+        r = r < 0 ? r : remove_segments(ret->text, &o.len, err);
         if (r < 0)
             return r;
     }
@@ -233,7 +207,7 @@ int path_glob_parse(const char *data, size_t len, char out[static PATH_GLOB_MAX 
 }
 
 /* The last '*' and the last '**' are enough to come back to: what stood before them took as little as it could. */
-bool http_path_match(const char *g, const char *end, const char *p, char any) {
+static bool match_glob(const char *g, const char *end, const char *p, char any) {
     const char *star = NULL, *star_p = NULL, *all = NULL, *all_p = NULL;
 
     for (;;) {
@@ -264,10 +238,109 @@ bool http_path_match(const char *g, const char *end, const char *p, char any) {
     }
 }
 
-bool path_glob_match(const char *glob, const char *path) {
-    size_t n = strlen(glob);
-
-    if (http_path_match(glob, glob + n, path, 0))
+/* any: a byte of the path that every letter of the pattern matches; 0: there is none. */
+static bool match_path(const char *glob, size_t n, const char *path, char any) {
+    if (match_glob(glob, glob + n, path, any))
         return true;
-    return n > 3 && memcmp(glob + n - 3, "/**", 3) == 0 && http_path_match(glob, glob + n - 3, path, 0);
+    return n > 3 && memcmp(glob + n - 3, "/**", 3) == 0 && match_glob(glob, glob + n - 3, path, any);
+}
+
+bool path_glob_match(const char *glob, const char *path) {
+    return match_path(glob, strlen(glob), path, 0);
+}
+
+/* -- paths as careless servers read them --------------------------------------------------------------------------- */
+
+/* Both sides, path and pattern, are brought to one loose form; of a path there are up to four, because a parameter may be a part of
+ * the name, and an encoded slash a character. */
+
+/* Bytes that no path has: a letter that is not ASCII, and a slash that is none. */
+enum { ANY_LETTER = 1, NO_SLASH = 2 };
+
+struct loose_path_reading {
+    bool cut;   /* parameters are cut off */
+    bool split; /* an encoded slash separates */
+};
+
+static char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+}
+
+/* The character at *p, decoded as often as it is encoded, and *p behind it. "%25%36%31" is "%61" is "a". */
+static int next(const char **p, const char *end, const struct loose_path_reading *how) {
+    int c = hex_percent(*p, (size_t)(end - *p));
+    bool was_encoded = c >= 0;
+
+    *p += was_encoded ? 3 : 1;
+    if (!was_encoded)
+        c = (unsigned char)(*p)[-1];
+    while (c == '%' && end - *p >= 2) {
+        const char two[] = {'%', (*p)[0], (*p)[1]};
+        int again = hex_percent(two, sizeof two);
+
+        if (again < 0)
+            break;
+        *p += 2;
+        c = again;
+        was_encoded = true;
+    }
+    if (c >= 0x80)
+        return ANY_LETTER;
+    return was_encoded && c == '/' && !how->split ? NO_SLASH : c;
+}
+
+/* One character for each that is not ASCII: the bytes that go on with it are left out. */
+static bool goes_on(const char *p, const char *end) {
+    int c = hex_percent(p, (size_t)(end - p));
+
+    return c >= 0x80 && c < 0xc0;
+}
+
+/* Dots and spaces at the end of a segment, as Windows drops them. The slash itself stays. */
+static size_t end_segment(const char *out, size_t len) {
+    while (len && (out[len - 1] == '.' || out[len - 1] == ' '))
+        len--;
+    return len;
+}
+
+/* out is never longer than the path. Returns its length; there is no slash at the end. */
+static size_t loosen(const char *path, size_t n, const struct loose_path_reading *how, char *out) {
+    const char *p = path, *end = path + n;
+    bool skip = false;
+    size_t len = 0;
+
+    while (p < end) {
+        int c = next(&p, end, how);
+
+        while (c == ANY_LETTER && goes_on(p, end))
+            p += 3;
+        if (c == '/') {
+            skip = false;
+            len = end_segment(out, len);
+            if (len && out[len - 1] == '/')
+                continue;
+        }
+        skip |= c == ';' && how->cut;
+        if (!skip)
+            out[len++] = lower((char)c);
+    }
+    len = end_segment(out, len);
+    while (len > 1 && out[len - 1] == '/')
+        len = end_segment(out, len - 1);
+    out[len] = 0;
+    return len;
+}
+
+bool path_glob_match_loose(const char *glob, const struct http_path *path) {
+    char pattern[PATH_GLOB_MAX + 1], text[HTTP_PATH_MAX + 1];
+    size_t n = loosen(glob, strlen(glob), &(struct loose_path_reading){.cut = false, .split = true}, pattern);
+
+    for (unsigned i = 0; i < 4; i++) {
+        const struct loose_path_reading how = {.cut = i & 1, .split = i & 2};
+
+        loosen(path->text, path->len, &how, text);
+        if (match_path(pattern, n, text, ANY_LETTER))
+            return true;
+    }
+    return false;
 }

@@ -92,26 +92,6 @@ int pattern_parse(const char *text, size_t len, struct pattern *ret, struct err 
     return parse_name(text, len, ret, err);
 }
 
-bool pattern_matches_name(const struct pattern *p, const char *name) {
-    size_t n = strlen(name), k = strlen(p->key);
-
-    switch (p->kind) {
-    case PATTERN_EXACT:
-        return str_eq(name, p->key);
-    case PATTERN_ONE:
-    case PATTERN_DEEP:
-        if (n <= k + 1 || name[n - k - 1] != '.' || !str_eq(name + n - k, p->key))
-            return false;
-        return p->kind == PATTERN_DEEP || strchr(name, '.') == name + n - k - 1;
-    case PATTERN_ANY:
-        return true;
-    case PATTERN_CIDR:
-    case PATTERN_GROUP:
-        return false;
-    }
-    BUG("a pattern of no kind");
-}
-
 const struct builtin_group *builtin_group_find(const char *name) {
     for (size_t i = 0; i < n_builtin_groups; i++)
         if (str_eq(builtin_groups[i].name, name))

@@ -34,8 +34,6 @@ struct group {
 
 int pattern_parse(const char *text, size_t len, struct pattern *ret, struct err *err);
 void pattern_done(struct pattern *p);
-/* Without the index of struct rules: for one question, and to check that index. */
-bool pattern_matches_name(const struct pattern *p, const char *name);
 
 bool group_name_ok(const char *name, size_t len); /* "@", then small letters, digits, hyphens */
 void group_done(struct group *g);

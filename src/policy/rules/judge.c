@@ -55,12 +55,10 @@ static enum match test(const struct rule *rule, const struct policy_request *req
     return *ret_needs ? MATCH_MAYBE : MATCH_YES;
 }
 
-static enum policy_code miss_code(enum match m) {
-    return m == MATCH_NO_PORT ? POLICY_DENIED_PORT : m == MATCH_NO_METHOD ? POLICY_DENIED_METHOD : POLICY_DENIED_PATH;
-}
-
 static void note_miss(struct finding *f, const struct rule *rule, enum match m) {
-    enum policy_code code = miss_code(m);
+    enum policy_code code = m == MATCH_NO_PORT     ? POLICY_DENIED_PORT
+                            : m == MATCH_NO_METHOD ? POLICY_DENIED_METHOD
+                                                   : POLICY_DENIED_PATH;
 
     if (rule->action == RULE_DENY || (f->near && f->near_code >= code)) /* the codes stand in that order */
         return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between judge.c, which asks the rules of a layer, and judge_layers.c, which puts the layers together. */
+/* Between judge.c, which asks the rules of a layer, judge_layers.c, which puts the layers together, and verdict.c, which finds the words. */
 #pragma once
 
-#include "policy/rules/verdict_priv.h"
+#include "policy/rules/verdict.h"
 
 /* What one line of layers (all that grant, or one that only takes away) says. */
 struct finding {
@@ -53,3 +53,19 @@ void finding_take_mode(struct finding *f, const struct policy_request *req, enum
 void finding_settle(struct finding *f);
 /* The verdict on the address itself, if it is known. */
 void finding_guard_address(struct finding *f, const struct addr_verdict *class);
+
+/* What decided, beyond the verdict itself. */
+struct verdict_cause {
+    const struct rule *near;       /* a rule that would have allowed another port, method or path; may be NULL */
+    const struct pattern *pattern; /* of the rule that decided; NULL without rule */
+    enum addr_class class;         /* for POLICY_DENIED_ADDRESS without rule */
+    enum net_mode mode;            /* for verdicts of a mode */
+    bool organisation;             /* no user here can change it */
+    const struct rule *over;       /* a rule of a stronger layer that would have allowed it; may be NULL */
+    enum policy_layer_kind over_layer;
+    const struct rule *by_name; /* why an address is not allowed by the mode; may be NULL */
+    enum policy_layer_kind by_name_layer;
+};
+
+/* Fills in pattern, reason and hint. */
+void verdict_explain(const struct policy_request *req, const struct verdict_cause *cause, struct policy_verdict *v);

@@ -102,7 +102,6 @@ void rule_done(struct rule *rule);
 
 /* Changes; rules_compile() must follow. add takes the rule over, also if it fails; at: its new place, len for the end. */
 int rules_add(struct rules *rules, size_t at, struct rule *rule, struct err *err);
-int rules_remove(struct rules *rules, const char *id); /* -ENOENT */
 /* Also gives ids to rules without one: "rule-3". Fails on two rules with one id and on unknown groups. */
 int rules_compile(struct rules *rules, struct err *err);
 const struct rule *rules_find(const struct rules *rules, const char *id);

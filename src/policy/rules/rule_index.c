@@ -148,13 +148,10 @@ static int give_ids(struct rules *rules, struct err *err) {
     return 0;
 }
 
-static bool is_strict_name(const struct rule *rule, const struct pattern *p) {
-    return rule->action != RULE_ALLOW && p->kind != PATTERN_CIDR && p->kind != PATTERN_ANY;
-}
-
+/* Denies or asks about them. */
 static bool is_about_names(const struct rule *rule) {
-    for (size_t k = 0; k < rule->n_hosts; k++)
-        if (is_strict_name(rule, &rule->hosts[k]))
+    for (size_t k = 0; rule->action != RULE_ALLOW && k < rule->n_hosts; k++)
+        if (rule->hosts[k].kind != PATTERN_CIDR && rule->hosts[k].kind != PATTERN_ANY)
             return true;
     return false;
 }
@@ -292,20 +289,11 @@ void rule_walk_init(struct rule_walk *w, const struct rules *rules, const struct
 }
 
 static uint16_t rank_of(const struct rule_entry *e) {
-    switch ((enum pattern_kind)e->kind) {
-    case PATTERN_EXACT:
+    if (e->kind == PATTERN_EXACT)
         return UINT16_MAX;
-    case PATTERN_ONE:
-        return (uint16_t)(2 * e->len + 1);
-    case PATTERN_DEEP:
-        return (uint16_t)(2 * e->len);
-    case PATTERN_CIDR:
-        return (uint16_t)(e->bits + 1);
-    case PATTERN_ANY:
-    case PATTERN_GROUP:
-        break;
-    }
-    return 0;
+    if (e->kind == PATTERN_ONE || e->kind == PATTERN_DEEP)
+        return (uint16_t)(2 * e->len + (e->kind == PATTERN_ONE));
+    return e->kind == PATTERN_CIDR ? (uint16_t)(e->bits + 1) : 0;
 }
 
 static struct rule_hit make_hit(const struct rule_walk *w, const struct rule_entry *e) {

@@ -11,7 +11,7 @@
 #include "policy/rules/rule.h"
 
 struct reading {
-    struct rule *rule;
+    struct rule rule;
     const struct rules *rules; /* what has been read so far: the groups come first */
 };
 
@@ -28,15 +28,14 @@ static int want_string(struct jsonwalk *w, const json_t *v, const char *wanted, 
     return 0;
 }
 
-static int want_bool(struct jsonwalk *w, const json_t *v, bool *ret, struct err *err) {
+static int read_bool(struct jsonwalk *w, json_t *v, void *to, struct err *err) {
     if (!json_is_boolean(v))
         return jsonwalk_fail(w, err, "must be true or false");
-    *ret = json_is_true(v);
+    *(bool *)to = json_is_true(v);
     return 0;
 }
 
-static int read_id(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
-    struct rule *rule = ((struct reading *)arg)->rule;
+static int read_id(struct jsonwalk *w, json_t *v, void *id, struct err *err) {
     const char *s;
     int r = want_string(w, v, "a string", &s, err);
 
@@ -44,17 +43,15 @@ static int read_id(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
         return r;
     if (!rule_id_ok(s))
         return jsonwalk_fail(w, err, "must be 1 to %d letters, digits, '.', '_' or '-'", RULE_ID_MAX);
-    rule->id = strdup(s);
-    return rule->id ? 0 : err_oom(err);
+    return str_set(id, s) < 0 ? err_oom(err) : 0;
 }
 
-static int read_action(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
-    struct rule *rule = ((struct reading *)arg)->rule;
+static int read_action(struct jsonwalk *w, json_t *v, void *action, struct err *err) {
     int i = json_is_string(v) ? str_index(json_string_value(v), rule_action_names, RULE_ACTIONS) : -1;
 
     if (i < 0)
         return jsonwalk_fail(w, err, "must be \"allow\", \"deny\" or \"ask\"");
-    rule->action = (enum rule_action)i;
+    *(enum rule_action *)action = (enum rule_action)i;
     return 0;
 }
 
@@ -89,8 +86,8 @@ static int add_pattern(struct jsonwalk *w, json_t *v, void *arg, struct err *err
 }
 
 static int read_host(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
-    struct rule *rule = ((struct reading *)arg)->rule;
-    struct patterns to = {&rule->hosts, &rule->n_hosts, ((struct reading *)arg)->rules};
+    struct reading *r = arg;
+    struct patterns to = {&r->rule.hosts, &r->rule.n_hosts, r->rules};
 
     return jsonwalk_one_or_more(w, v, RULE_HOSTS_MAX, add_pattern, &to, err);
 }
@@ -130,13 +127,11 @@ static int add_port(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
     return VEC_ADD(rule->ports, rule->n_ports, range) < 0 ? err_oom(err) : 0;
 }
 
-static int read_ports(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
-    struct rule *rule = ((struct reading *)arg)->rule;
+static int read_ports(struct jsonwalk *w, json_t *v, void *rule, struct err *err) {
     return jsonwalk_one_or_more(w, v, RULE_PORTS_MAX, add_port, rule, err);
 }
 
-static int add_method(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
-    struct rule *rule = arg;
+static int add_method(struct jsonwalk *w, json_t *v, void *methods, struct err *err) {
     char upper[RULE_ID_MAX];
     const char *s;
     size_t n;
@@ -150,16 +145,14 @@ static int add_method(struct jsonwalk *w, json_t *v, void *arg, struct err *err)
         return jsonwalk_fail(w, err, "must be a method, as in \"GET\"");
     for (size_t i = 0; i <= n; i++)
         upper[i] = s[i] >= 'a' && s[i] <= 'z' ? (char)(s[i] - 0x20) : s[i];
-    return strv_add(&rule->methods, upper) < 0 ? err_oom(err) : 0;
+    return strv_add(methods, upper) < 0 ? err_oom(err) : 0;
 }
 
-static int read_methods(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
-    struct rule *rule = ((struct reading *)arg)->rule;
-    return jsonwalk_one_or_more(w, v, RULE_METHODS_MAX, add_method, rule, err);
+static int read_methods(struct jsonwalk *w, json_t *v, void *methods, struct err *err) {
+    return jsonwalk_one_or_more(w, v, RULE_METHODS_MAX, add_method, methods, err);
 }
 
-static int add_path(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
-    struct rule *rule = arg;
+static int add_path(struct jsonwalk *w, json_t *v, void *paths, struct err *err) {
     char glob[PATH_GLOB_MAX + 1];
     const char *s;
     int r;
@@ -170,42 +163,33 @@ static int add_path(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
     r = path_glob_parse(s, json_string_length(v), glob, err);
     if (r < 0)
         return jsonwalk_ctx(w, r, err);
-    return strv_add(&rule->paths, glob) < 0 ? err_oom(err) : 0;
+    return strv_add(paths, glob) < 0 ? err_oom(err) : 0;
 }
 
-static int read_paths(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
-    struct rule *rule = ((struct reading *)arg)->rule;
-    return jsonwalk_one_or_more(w, v, RULE_PATHS_MAX, add_path, rule, err);
+static int read_paths(struct jsonwalk *w, json_t *v, void *paths, struct err *err) {
+    return jsonwalk_one_or_more(w, v, RULE_PATHS_MAX, add_path, paths, err);
 }
 
-static int read_max_body(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
-    struct rule *rule = ((struct reading *)arg)->rule;
+static int read_max_body(struct jsonwalk *w, json_t *v, void *bytes, struct err *err) {
     if (json_is_integer(v) && json_integer_value(v) > 0 && json_integer_value(v) <= (json_int_t)1 << PARSE_SIZE_MAX_LOG2) {
-        rule->max_body = (uint64_t)json_integer_value(v);
+        *(uint64_t *)bytes = (uint64_t)json_integer_value(v);
         return 0;
     }
     if (!json_is_string(v))
         return jsonwalk_fail(w, err, "must be a size: a number of bytes, or as in \"10m\"");
-    return jsonwalk_ctx(w, parse_size(json_string_value(v), &rule->max_body, err), err);
+    return jsonwalk_ctx(w, parse_size(json_string_value(v), bytes, err), err);
 }
 
-static int read_inspect(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
-    struct rule *rule = ((struct reading *)arg)->rule;
+static int read_inspect(struct jsonwalk *w, json_t *v, void *inspect, struct err *err) {
     bool yes;
-    int r = want_bool(w, v, &yes, err);
+    int r = read_bool(w, v, &yes, err);
 
     if (r == 0)
-        rule->inspect = yes ? INSPECT_YES : INSPECT_NO;
+        *(enum rule_inspect *)inspect = yes ? INSPECT_YES : INSPECT_NO;
     return r;
 }
 
-static int read_allow_private(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
-    struct rule *rule = ((struct reading *)arg)->rule;
-    return want_bool(w, v, &rule->allow_private, err);
-}
-
-static int read_comment(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
-    struct rule *rule = ((struct reading *)arg)->rule;
+static int read_comment(struct jsonwalk *w, json_t *v, void *comment, struct err *err) {
     const char *s;
     int r = want_string(w, v, "a string", &s, err);
 
@@ -213,21 +197,22 @@ static int read_comment(struct jsonwalk *w, json_t *v, void *arg, struct err *er
         return r;
     if (json_string_length(v) > RULE_COMMENT_MAX)
         return jsonwalk_fail(w, err, "must have at most %d bytes", RULE_COMMENT_MAX);
-    rule->comment = strdup(s);
-    return rule->comment ? 0 : err_oom(err);
+    return str_set(comment, s) < 0 ? err_oom(err) : 0;
 }
 
+#define AT(member) offsetof(struct reading, rule.member)
+
 static const struct jsonwalk_key rule_keys[] = {
-    {"id", read_id},
-    {"action", read_action},
-    {"host", read_host},
-    {"ports", read_ports},
-    {"methods", read_methods},
-    {"paths", read_paths},
-    {"max_body", read_max_body},
-    {"inspect", read_inspect},
-    {"comment", read_comment},
-    {"allow_private", read_allow_private},
+    {"id", read_id, AT(id)},
+    {"action", read_action, AT(action)},
+    {"host", read_host, 0},
+    {"ports", read_ports, offsetof(struct reading, rule)},
+    {"methods", read_methods, AT(methods)},
+    {"paths", read_paths, AT(paths)},
+    {"max_body", read_max_body, AT(max_body)},
+    {"inspect", read_inspect, AT(inspect)},
+    {"comment", read_comment, AT(comment)},
+    {"allow_private", read_bool, AT(allow_private)},
 };
 
 /* What cannot be meant: a rule that would silently do less, or more, than it says. */
@@ -244,14 +229,15 @@ static int check_rule(struct jsonwalk *w, const json_t *v, const struct rule *ru
 }
 
 static int read_rule(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
-    CLEANUP(rule_done) struct rule rule = {0};
     struct rules *rules = arg;
-    struct reading reading = {&rule, rules};
+    struct reading reading = {.rules = rules};
     int r = json_is_object(v) ? jsonwalk_members(w, v, rule_keys, ARRAY_LEN(rule_keys), &reading, err)
                               : jsonwalk_fail(w, err, "must be a rule, { ... }");
 
-    r = r < 0 ? r : check_rule(w, v, &rule, err);
-    return r < 0 ? r : jsonwalk_ctx(w, rules_add(rules, rules->len, &rule, err), err);
+    r = r < 0 ? r : check_rule(w, v, &reading.rule, err);
+    r = r < 0 ? r : jsonwalk_ctx(w, rules_add(rules, rules->len, &reading.rule, err), err);
+    rule_done(&reading.rule);
+    return r;
 }
 
 struct rule_seen {
@@ -293,7 +279,9 @@ static int read_rules(struct jsonwalk *w, json_t *v, struct rules *rules, struct
     return r < 0 ? r : check_ids(w, rules, err);
 }
 
-static int read_group(struct jsonwalk *w, const char *name, json_t *v, struct rules *rules, struct err *err) {
+static int read_group(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    const char *name = jsonwalk_key_of(w);
+    struct rules *rules = arg;
     struct group *g = &rules->groups[rules->n_groups];
     struct patterns to = {&g->hosts, &g->n, NULL};
 
@@ -301,8 +289,7 @@ static int read_group(struct jsonwalk *w, const char *name, json_t *v, struct ru
         return jsonwalk_fail_key(w, err, "a group is '@' and up to %d small letters, digits or hyphens", GROUP_NAME_MAX - 1);
     if (builtin_group_find(name))
         return jsonwalk_fail_key(w, err, "this group is built in (take another name)");
-    g->name = strdup(name);
-    if (!g->name)
+    if (str_set(&g->name, name) < 0)
         return err_oom(err);
     rules->n_groups++;
     if (!json_is_array(v))
@@ -312,24 +299,11 @@ static int read_group(struct jsonwalk *w, const char *name, json_t *v, struct ru
 
 static int read_groups(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
     struct rules *rules = arg;
-    const char *key;
-    json_t *value;
 
     if (!json_is_object(v) || json_object_size(v) > RULES_GROUPS_MAX)
         return jsonwalk_fail(w, err, "must be an object of at most %d groups", RULES_GROUPS_MAX);
     rules->groups = calloc(RULES_GROUPS_MAX, sizeof *rules->groups);
-    if (!rules->groups)
-        return err_oom(err);
-    json_object_foreach(v, key, value) {
-        int r;
-
-        jsonwalk_enter(w, key);
-        r = read_group(w, key, value, rules, err);
-        jsonwalk_leave(w);
-        if (r < 0)
-            return r;
-    }
-    return 0;
+    return rules->groups ? jsonwalk_each(w, v, read_group, rules, err) : err_oom(err);
 }
 
 static int read_net_mode(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
@@ -343,13 +317,11 @@ static int read_net_mode(struct jsonwalk *w, json_t *v, void *arg, struct err *e
 
 static int read_unlisted(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
     struct rules *rules = arg;
-    struct rule answer = {0};
-    struct reading reading = {&answer, rules};
-    int r = read_action(w, v, &reading, err);
+    enum rule_action answer;
 
-    if (r < 0 || answer.action == RULE_ALLOW)
+    if (read_action(w, v, &answer, err) < 0 || answer == RULE_ALLOW)
         return jsonwalk_fail(w, err, "must be \"deny\" or \"ask\" (to allow everything, set \"mode\" to \"full\")");
-    rules->unlisted = answer.action;
+    rules->unlisted = answer;
     return 0;
 }
 

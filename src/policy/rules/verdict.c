@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/jsonout.h"
 #include "base/str.h"
-#include "policy/rules/verdict_priv.h"
+#include "policy/rules/judge_priv.h"
 
 const char *const policy_layer_names[LAYERS] = {
     [LAYER_SESSION] = "session", [LAYER_SANDBOX] = "sandbox",  [LAYER_SETTINGS] = "settings",         [LAYER_PROJECT] = "project",
@@ -221,13 +221,6 @@ static void add_rule_reason(const struct policy_request *req, const struct verdi
                   cause->over_layer > LAYER_SANDBOX ? "not said for this sandbox" : "wider");
 }
 
-static void add_not_handed_out(const struct verdict_cause *cause, enum policy_code code, struct verdict_line *b) {
-    line_adds(b, policy_codes[code].help);
-    if (cause->by_name)
-        line_addf(b, " Rule '%s' (%s) is about a host by name, so an address needs a rule of its own.", cause->by_name->id,
-                  policy_layer_names[cause->by_name_layer]);
-}
-
 /* The host has a rule, which does not allow this much. */
 static void add_near_reason(const struct policy_request *req, const struct verdict_cause *cause, enum policy_code code,
                             struct verdict_line *b) {
@@ -250,75 +243,79 @@ static void add_near_reason(const struct policy_request *req, const struct verdi
 /* Without a rule: the address itself, or what no rule had. */
 static void add_other_reason(const struct policy_request *req, const struct verdict_cause *cause, const struct policy_verdict *v,
                              struct verdict_line *b) {
-    switch (v->code) {
-    case POLICY_ALLOWED:
+    const char *host = req->host->text;
+
+    if (v->code == POLICY_ALLOWED) {
         line_adds(b, "The network mode allows ");
         add_what(req, v->code, b);
         line_adds(b, ".");
-        return;
-    case POLICY_DENIED_HOST:
-        line_addf(b, "%s is not among the hosts that this sandbox may reach.", req->host->text);
-        return;
-    case POLICY_DENIED_PORT:
-    case POLICY_DENIED_METHOD:
-    case POLICY_DENIED_PATH:
+    } else if (v->code == POLICY_DENIED_HOST) {
+        line_addf(b, "%s is not among the hosts that this sandbox may reach.", host);
+    } else if (v->code == POLICY_DENIED_PORT || v->code == POLICY_DENIED_METHOD || v->code == POLICY_DENIED_PATH) {
         add_near_reason(req, cause, v->code, b);
-        return;
-    case POLICY_DENIED_ADDRESS:
-        line_addf(b, "%s %s %s.", req->host->text, req->host->kind == HOST_NAME ? "leads to" : "is",
-                  addr_class_names[cause->class]);
-        return;
-    case POLICY_ASK:
-        line_addf(b, "No rule covers this request to %s; the user is asked.", req->host->text);
-        return;
-    case POLICY_NOT_HANDED_OUT:
-        add_not_handed_out(cause, v->code, b);
-        return;
-    case POLICY_DENIED_OFF:
-    case POLICY_DENIED_UNANSWERED:
-    case POLICY_NAME_INVALID:
-    case POLICY_PATH_INVALID:
-    case POLICY_BODY_TOO_LARGE:
-    case POLICY_NAME_MISMATCH:
-    case POLICY_NOT_TLS:
-    case POLICY_NOT_HTTP:
-    case POLICY_NO_ADDRESS:
-    case POLICY_UNREACHABLE:
-    case POLICY_NOT_TRUSTED:
-    case POLICY_CANNOT_LOOK:
-    case POLICY_SECRET_MISPLACED:
-    case POLICY_SECRET_UNAVAILABLE:
-    case POLICY_LOGIN_OUTSIDE:
+    } else if (v->code == POLICY_DENIED_ADDRESS) {
+        line_addf(b, "%s %s %s.", host, req->host->kind == HOST_NAME ? "leads to" : "is", addr_class_names[cause->class]);
+    } else if (v->code == POLICY_ASK) {
+        line_addf(b, "No rule covers this request to %s; the user is asked.", host);
+    } else {
         line_adds(b, policy_codes[v->code].help);
-        return;
-    case POLICY_CODES:
-        break;
+        if (v->code == POLICY_NOT_HANDED_OUT && cause->by_name)
+            line_addf(b, " Rule '%s' (%s) is about a host by name, so an address needs a rule of its own.", cause->by_name->id,
+                      policy_layer_names[cause->by_name_layer]);
     }
-    BUG("a verdict without a code");
+}
+
+/* This machine, and what clouds tell it about itself: how to open that must be the user's own idea. */
+static bool is_off_limits(const struct policy_request *req, const struct verdict_cause *cause, const struct policy_verdict *v) {
+    const struct host *h = req->host;
+    enum addr_class class = v->code == POLICY_DENIED_ADDRESS && !v->rule ? cause->class : ADDR_PUBLIC;
+
+    if (h->kind != HOST_NAME && class == ADDR_PUBLIC)
+        class = addr_classify(&h->addr, NULL, 0).class;
+    return class == ADDR_METADATA || class == ADDR_OWN || class == ADDR_LOOPBACK || class == ADDR_LINK_LOCAL ||
+           class == ADDR_UNSPECIFIED || host_is_metadata(h) || str_eq(h->text, "host.bawn.internal");
+}
+
+/* A word of the client's that may stand in a command as it is, and means nothing but itself. */
+static bool is_plain(const char *word, const char *more) {
+    size_t n = strcspn(word, " ");
+
+    for (size_t i = 0; i < n; i++)
+        if (!(word[i] >= 'A' && word[i] <= 'Z') && !(word[i] >= 'a' && word[i] <= 'z') && !strchr(more, word[i]))
+            return false;
+    return !word[n] && n > 0 && n <= 100;
+}
+
+/* Exactly what was asked for, and no more: without a port it would be every port. */
+static void add_command(const struct policy_request *req, const struct policy_verdict *v, struct verdict_line *b) {
+    const struct host *h = req->host;
+    bool private = v->code == POLICY_DENIED_ADDRESS && h->kind == HOST_NAME;
+
+    line_adds(b, DO_NOT_RETRY "If you need it, ask the user to run, outside the sandbox: ");
+    line_addf(b, "bawn policy allow %s%s%s:", h->kind == HOST_IPV6 ? "[" : "", h->text, h->kind == HOST_IPV6 ? "]" : "");
+    if (req->port)
+        line_addf(b, "%u", req->port);
+    else
+        line_adds(b, "PORT");
+    line_adds(b, private ? " --private" : "");
+    if (req->method && is_plain(req->method, "-"))
+        line_addf(b, " --method %s", req->method);
+    if (req->path && is_plain(req->path->text, "/.-_~0123456789"))
+        line_addf(b, " --path %s", req->path->text);
 }
 
 static void add_hint(const struct policy_request *req, const struct verdict_cause *cause, const struct policy_verdict *v,
                      struct verdict_line *b) {
-    const struct host *h = req->host;
-
-    if (cause->organisation) {
+    if (cause->organisation)
         line_adds(b, DO_NOT_RETRY "The organisation's policy says so; only its administrator can change it.");
-    } else if (policy_codes[v->code].hint) {
+    else if (v->action == RULE_DENY && is_off_limits(req, cause, v))
+        line_adds(b, DO_NOT_RETRY "A sandbox does not reach this machine or the metadata of a cloud; work without it.");
+    else if (policy_codes[v->code].hint)
         line_adds(b, policy_codes[v->code].hint);
-    } else if (v->rule && v->code != POLICY_DENIED_UNANSWERED) {
+    else if (v->rule && v->code != POLICY_DENIED_UNANSWERED)
         line_addf(b, DO_NOT_RETRY "If you need it, ask the user, who can change rule '%s'.", v->rule->id);
-    } else if (v->code == POLICY_DENIED_ADDRESS) {
-        line_addf(
-            b,
-            DO_NOT_RETRY "If you need it, ask the user for a rule that names the address, or the host with \"allow_private\" "
-                         "(outside the sandbox: bawn policy allow %s%s%s%s)",
-            h->kind == HOST_IPV6 ? "[" : "", h->text, h->kind == HOST_IPV6 ? "]" : "", h->kind == HOST_NAME ? " --private" : "");
-    } else {
-        line_addf(b, DO_NOT_RETRY "If you need it, ask the user to run, outside the sandbox: bawn policy allow %s%s%s",
-                  h->kind == HOST_IPV6 ? "[" : "", h->text, h->kind == HOST_IPV6 ? "]" : "");
-        if (req->port)
-            line_addf(b, ":%u", req->port);
-    }
+    else
+        add_command(req, v, b);
 }
 
 static void copy_text(struct buf *from, char *to, size_t size) {
@@ -359,7 +356,8 @@ void policy_refuse(enum policy_code code, const char *host, const char *why, str
     copy_text(&b, ret->hint, sizeof ret->hint);
 }
 
-void policy_verdict_add_json(const struct policy_verdict *v, const char *host, uint16_t port, struct buf *b) {
+void policy_verdict_add_json(const struct policy_verdict *v, const char *host, uint16_t port, const char *message,
+                             struct buf *b) {
     struct jsonout j = {.to = b};
 
     buf_addc(b, '{'); /* not jsonout_open(): what is in front is the caller's */
@@ -372,5 +370,7 @@ void policy_verdict_add_json(const struct policy_verdict *v, const char *host, u
     jsonout_text(&j, "layer", v->layer);
     jsonout_text(&j, "reason", v->reason);
     jsonout_text(&j, "hint", v->hint);
+    if (message)
+        jsonout_text(&j, "message", message);
     jsonout_close(&j, '}');
 }

@@ -145,5 +145,6 @@ void policy_judge(const struct policy *p, const struct policy_request *req, stru
 /* A refusal found elsewhere: name that does not parse, SNI that differs, ... why (may be NULL) goes into the reason. */
 void policy_refuse(enum policy_code code, const char *host, const char *why, struct policy_verdict *ret);
 
-/* {"code": ..., "action": ..., "host": ..., "port": ..., "rule": ..., "layer": ..., "reason": ..., "hint": ...} */
-void policy_verdict_add_json(const struct policy_verdict *v, const char *host, uint16_t port, struct buf *b);
+/* {"code": ..., "action": ..., "host": ..., "port": ..., "rule": ..., "layer": ..., "reason": ..., "hint": ...}, and "message", by
+ * which name clients look for words in an error; NULL: none. */
+void policy_verdict_add_json(const struct policy_verdict *v, const char *host, uint16_t port, const char *message, struct buf *b);

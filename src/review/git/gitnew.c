@@ -117,13 +117,14 @@ static int add_unexamined(struct repo *g) {
     if (g->missing || g->damaged || g->left)
         g->hold = true;
     if (g->missing)
-        r = gitnew_add(g, RISK_GIT_DIR, RISK_HIGH, 0, NULL,
-                       "%zu objects that it leads to are not in the repository, and cannot be examined", g->missing);
+        r = gitnew_add(g, RISK_GIT_DIR, RISK_HIGH, 0, NULL, "%zu %s not in the repository, and cannot be examined", g->missing,
+                       str_plural(g->missing, "object that it leads to is", "objects that it leads to are"));
     if (r == 0 && g->damaged)
-        r = gitnew_add(g, RISK_GIT_DIR, RISK_HIGH, 0, NULL,
-                       "%zu objects that it leads to are damaged or not what their names say", g->damaged);
+        r = gitnew_add(g, RISK_GIT_DIR, RISK_HIGH, 0, NULL, "%zu %s damaged or not what the name says", g->damaged,
+                       str_plural(g->damaged, "object that it leads to is", "objects that it leads to are"));
     if (r == 0 && g->left)
-        r = gitnew_add(g, RISK_GIT_DIR, RISK_HIGH, 0, NULL, "%zu more commits, trees or objects were not examined", g->left);
+        r = gitnew_add(g, RISK_GIT_DIR, RISK_HIGH, 0, NULL, "%zu more %s not examined", g->left,
+                       str_plural(g->left, "commit, tree or object was", "commits, trees or objects were"));
     g->missing = g->damaged = g->left = 0;
     return r;
 }

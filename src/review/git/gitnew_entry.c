@@ -10,7 +10,7 @@
 #include "base/vec.h"
 #include "os/fd.h"
 #include "review/git/gitnew_priv.h"
-#include "workspace/apply/apply_same.h"
+#include "workspace/apply/apply.h"
 #include "workspace/git/gitindex.h"
 #include "workspace/hide/ignore.h"
 

@@ -47,24 +47,26 @@ const char *report_type(mode_t mode) {
     return "nothing";
 }
 
+static void add_pair(struct buf *b, const char *key, const char *value) {
+    buf_add(b, key, strlen(key) + 1);
+    buf_add(b, value, strlen(value) + 1);
+}
+
 static int report_paths(struct report *r, struct err *err) {
-    const struct verdict **order = judge_by_risk(r->j);
+    const struct verdict **order = judge_by_risk(r->j, false);
 
     if (!order)
         return err_oom(err);
     for (size_t i = 0; i < r->j->n; i++) {
-        const char *level = risk_level_names[order[i]->level];
+        const char *folder = order[i]->fold ? order[i]->fold->path : "";
 
-        buf_add(&r->b, level, strlen(level) + 1);
-        buf_add(&r->b, order[i]->change->path, strlen(order[i]->change->path) + 1);
+        add_pair(&r->b, risk_level_names[order[i]->level], order[i]->change->path);
+        if (order[i]->fold)
+            buf_adds(&r->b, order[i]->unusual ? "!" : order[i]->fold->kind->strict ? "=" : "");
+        buf_add(&r->b, folder, strlen(folder) + 1);
     }
     free(order);
     return 0;
-}
-
-static void add_pair(struct buf *b, const char *key, const char *value) {
-    buf_add(b, key, strlen(key) + 1);
-    buf_add(b, value, strlen(value) + 1);
 }
 
 static int report_git(struct report *r, struct err *err) {
@@ -244,15 +246,16 @@ static void add_summary(struct report *r) {
         buf_addc(&r->b, '\n');
     }
     if (j->left_out)
-        buf_addf(&r->b, "%zu other changes were not asked for.\n", j->left_out);
+        buf_addf(&r->b, "%zu other %s not asked for.\n", j->left_out, str_plural(j->left_out, "change was", "changes were"));
     buf_addf(&r->b, "%zu %s: %zu high, %zu medium, %zu low.\n", j->n, j->n == 1 ? "change" : "changes", j->count[RISK_HIGH],
              j->count[RISK_MEDIUM], j->count[RISK_LOW]);
+    report_folds_summary(r);
     if (j->n)
         add_next(r);
 }
 
 static int add_blocks(struct report *r, const struct verdict *const *order, struct err *err) {
-    for (size_t i = 0; i < r->j->n; i++) {
+    for (size_t i = 0; i < r->j->n && report_lists(r, order[i]); i++) {
         enum risk_level level = order[i]->level;
         int e;
 
@@ -271,7 +274,8 @@ static int add_blocks(struct report *r, const struct verdict *const *order, stru
 }
 
 int report_text(struct report *r, struct err *err) {
-    const struct verdict **order = judge_by_risk(r->j);
+    bool all = r->q->all || r->q->paths.len;
+    const struct verdict **order = judge_by_risk(r->j, all);
     int e;
 
     if (!order)
@@ -283,6 +287,8 @@ int report_text(struct report *r, struct err *err) {
     }
     e = add_blocks(r, order, err);
     free(order);
+    if (e == 0 && !all)
+        report_folds(r);
     if (e < 0 || r->q->block)
         return e;
     buf_adds(&r->b, r->j->n ? "\n" : "");

@@ -30,6 +30,12 @@ int report_sarif(struct report *r, struct err *err);
 int report_patch(struct report *r, struct err *err);
 int report_stat(struct report *r, struct err *err);
 
+/* Folders of dependencies, one entry each. */
+bool report_lists(const struct report *r, const struct verdict *v); /* by itself, not only in its folder */
+void report_folds(struct report *r);
+void report_folds_summary(struct report *r);
+void report_folds_json(struct report *r); /* , "folders": [...] */
+
 /* Parts that several of them use. */
 int report_flush(struct report *r, bool all, struct err *err); /* all: also a little */
 void report_colour(struct report *r, const char *sgr);         /* "1;31"; "" for back to normal; nothing if not wanted */

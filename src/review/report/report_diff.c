@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/err.h"
+#include "base/str.h"
 #include "os/fd.h"
 #include "review/report/escape.h"
 #include "review/report/report.h"
@@ -266,6 +267,7 @@ int report_stat(struct report *r, struct err *err) {
         if (e < 0)
             return e;
     }
-    buf_addf(&r->b, " %zu changed, %zu lines added, %zu removed\n", r->j->n, t.added, t.removed);
+    buf_addf(&r->b, " %zu changed, %zu %s added, %zu removed\n", r->j->n, t.added, str_plural(t.added, "line", "lines"),
+             t.removed);
     return 0;
 }

@@ -137,18 +137,26 @@ static void add_head(struct report *r) {
     buf_addf(b, ", \"summary\": {\"changes\": %zu", r->j->n);
     for (int level = RISK_HIGH; level >= RISK_NONE; level--)
         buf_addf(b, ", \"%s\": %zu", risk_level_names[level], r->j->count[level]);
+    jsonout_u64(&(struct jsonout){b}, "folded", r->j->folded);
     buf_adds(b, "}, \"notes\": [");
     for (size_t i = 0; i < r->j->set.notes.len; i++)
         add_string(b, NULL, r->j->set.notes.v[i]);
-    buf_adds(b, "], \"changes\": [");
+    buf_addc(b, ']');
+    report_folds_json(r);
+    buf_adds(b, ", \"changes\": [");
 }
 
 int report_json(struct report *r, struct err *err) {
+    bool any = false;
+
     add_head(r);
     for (size_t i = 0; i < r->j->n; i++) {
         int e;
 
-        buf_adds(&r->b, i ? ",\n  " : "\n  ");
+        if (!report_lists(r, &r->j->v[i]))
+            continue;
+        buf_adds(&r->b, any ? ",\n  " : "\n  ");
+        any = true;
         e = add_change(r, &r->j->v[i], err);
         if (e < 0)
             return e;
@@ -218,7 +226,7 @@ static int add_results(struct report *r, struct err *err) {
         const struct verdict *v = &r->j->v[i];
         int e;
 
-        for (size_t k = 0; k < v->risks.n; k++) {
+        for (size_t k = 0; k < v->risks.n && (v->unusual || report_lists(r, v)); k++) {
             buf_adds(&r->b, any ? ",\n    " : "\n    ");
             add_result(&r->b, v->change, &v->risks.v[k]);
             any = true;

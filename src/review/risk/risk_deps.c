@@ -23,6 +23,10 @@ static const char *dep_text(const struct deps *d, const struct dep *dep, enum de
     return d->text.data ? d->text.data + dep->field[f] : "";
 }
 
+const char *deps_field(const struct deps *d, size_t i, enum dep_field f) {
+    return dep_text(d, &d->v[i], f);
+}
+
 void deps_odd(struct deps *d, unsigned line) {
     if (d->odd == 0)
         d->odd = MAX_OF(line, 1u);

@@ -29,6 +29,8 @@ struct deps {
     { .text = BUF_INIT(DEPS_BYTES_MAX) }
 
 void deps_done(struct deps *d);
+/* Never NULL. */
+const char *deps_field(const struct deps *d, size_t i, enum dep_field f);
 
 /* Adds one; what follows with deps_set() is about it. */
 void deps_begin(struct deps *d, unsigned line);
@@ -42,6 +44,9 @@ typedef void deps_read_fn(struct deps *d, const char *data, size_t len);
 deps_read_fn deps_read_npm, deps_read_yarn, deps_read_yarn1, deps_read_pnpm, deps_read_bun, deps_read_toml, deps_read_pipfile,
     deps_read_composer, deps_read_flake, deps_read_deno, deps_read_go_sum, deps_read_gemfile, deps_read_gradle,
     deps_read_requirements;
+
+/* The reader for a lockfile of this name; NULL: none knows it. */
+deps_read_fn *deps_reader(const char *name);
 
 /* Reports what was added, removed, changed, moved to another host, or lost its hash. */
 void deps_compare(struct risk_case *c, struct deps *before, struct deps *now);

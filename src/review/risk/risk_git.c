@@ -78,6 +78,21 @@ void risk_inspect_attributes(struct risk_case *c) {
         attribute_line(c, &lines[i]);
 }
 
+/* What git itself writes for submodules and linked worktrees of a repository that they lie in: it leads to configuration and hooks that are judged. */
+static bool is_usual_git_file(const char *path, const char *text) {
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *to = text + strlen("gitdir: ");
+
+    if (str_eq(name, "commondir"))
+        return strstr(path, ".git/worktrees/") && str_eq(text, "../..");
+    if (str_eq(name, "gitdir"))
+        return strstr(path, ".git/worktrees/") && str_ends(text, "/.git");
+    if (!str_eq(name, ".git") || !str_starts(text, "gitdir: ../"))
+        return false;
+    while (str_starts(to, "../"))
+        to += strlen("../");
+    return (str_starts(to, ".git/modules/") || str_starts(to, ".git/worktrees/")) && !strstr(to, "..");
+}
+
 void risk_inspect_git_file(struct risk_case *c) {
     char shown[RISK_SHOWN_MAX + 4];
     struct text_line l = {0};
@@ -86,7 +101,8 @@ void risk_inspect_git_file(struct risk_case *c) {
 
     if (text_line_next(c->new_.data, c->new_.len, &pos, &l))
         text = strndup(l.s, l.len);
-    risk_add(c, c->rule->class, c->rule->level, 1, "%s: '%s'", c->rule->reason, risk_shown(text ? text : "", shown));
+    risk_add(c, c->rule->class, text && is_usual_git_file(c->path, text) ? RISK_LOW : c->rule->level, 1, "%s: '%s'",
+             c->rule->reason, risk_shown(text ? text : "", shown));
 }
 
 static const struct risk_rule hooks_rule = {"", RISK_GIT_HOOK, RISK_HIGH,

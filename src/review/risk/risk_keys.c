@@ -42,6 +42,20 @@ static bool marker(const struct pairs *p, size_t i) {
     return str_eq(pairs_value(p, i), "{") && str_ends(pairs_key(p, i), "[]");
 }
 
+/* core.worktree as git writes it for a submodule: from .git/modules/NAME up, and down to a folder of the same repository. */
+static bool is_module_worktree(const char *path, const char *key, const char *value) {
+    const char *git = strstr(path, ".git/modules/"), *to = value;
+    long up = 0, depth = 0;
+
+    if (!git || (git != path && git[-1] != '/') || !str_eq(key, "core.worktree"))
+        return false;
+    for (const char *s = git; *s; s++)
+        depth += *s == '/';
+    for (; str_starts(to, "../"); to += strlen("../"))
+        up++;
+    return up == depth && *to && !strstr(to, "..") && !strstr(to, ".git");
+}
+
 static void added(const struct pairs *p, size_t i, void *arg) {
     struct comparison *cmp = arg;
     struct risk_case *c = cmp->c;
@@ -53,7 +67,7 @@ static void added(const struct pairs *p, size_t i, void *arg) {
     if (marker(p, i) || ++cmp->added > KEYS_MAX)
         return;
     k = find(f, pairs_key(p, i), pairs_value(p, i));
-    level = k ? k->level : f->rest;
+    level = is_module_worktree(c->path, pairs_key(p, i), pairs_value(p, i)) ? RISK_LOW : k ? k->level : f->rest;
     if (level != RISK_NONE)
         risk_add(c, k ? k->class : c->rule->class, level, p->v[i].line, "%s is '%s', %s", shown_key(pairs_key(p, i), key),
                  risk_shown(pairs_value(p, i), value), k ? k->reason : f->rest_reason);
@@ -162,6 +176,8 @@ static const struct risk_key git_keys[] = {
     {"safe.*", NULL, HIGH, "which tells git to trust folders of others"},
     {"extensions.objectformat|extensions.noop*|extensions.refstorage|extensions.compatobjectformat|extensions.preciousobjects",
      NULL, LOW, "which changes the format of the repository"},
+    {"extensions.worktreeconfig", NULL, LOW, "which makes git obey config.worktree, which is judged as this file is"},
+    {"extensions.partialclone", NULL, LOW, "which names the remote that objects are fetched from"},
     {"extensions.*", NULL, HIGH, "which makes git read further files such as config.worktree"},
     {"init.templatedir|init.*", NULL, MEDIUM, "from which git copies hooks into new repositories"},
     {"interactive.difffilter", NULL, HIGH, "which git runs at every git add -p"},

@@ -209,7 +209,15 @@ static const struct {
     {"go.sum|go.work.sum", deps_read_go_sum},
     {"Gemfile.lock", deps_read_gemfile},
     {"gradle.lockfile", deps_read_gradle},
+    {"requirements*", deps_read_requirements},
 };
+
+deps_read_fn *deps_reader(const char *name) {
+    for (size_t i = 0; i < ARRAY_LEN(readers); i++)
+        if (risk_glob(readers[i].names, name, strlen(name)))
+            return readers[i].read;
+    return NULL;
+}
 
 static void inspect(struct risk_case *c, deps_read_fn *read) {
     CLEANUP(deps_done) struct deps before = DEPS_INIT, now = DEPS_INIT;
@@ -227,12 +235,11 @@ static void inspect(struct risk_case *c, deps_read_fn *read) {
 void risk_inspect_lock(struct risk_case *c) {
     const char *name = strrchr(c->path, '/') ? strrchr(c->path, '/') + 1 : c->path;
 
-    for (size_t i = 0; i < ARRAY_LEN(readers); i++)
-        if (risk_glob(readers[i].names, name, strlen(name))) {
-            inspect(c, readers[i].read);
-            return;
-        }
-    BUG("a lockfile in the rules has no reader");
+    deps_read_fn *read = deps_reader(name);
+
+    if (!read)
+        BUG("a lockfile in the rules has no reader");
+    inspect(c, read);
 }
 
 void risk_inspect_requirements(struct risk_case *c) {

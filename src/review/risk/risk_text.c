@@ -269,11 +269,12 @@ static void judge_binary(struct risk_case *c) {
     if (!S_ISREG(ch->old_.mode) || ch->kind == CHANGE_RENAMED)
         risk_add(c, RISK_BINARY, RISK_MEDIUM, 0, "%s was %s", what, ch->kind == CHANGE_RENAMED ? "moved here" : "added");
     else if (ch->old_.size == ch->new_.size)
-        risk_add(c, RISK_BINARY, RISK_MEDIUM, 0, "%s was replaced by another of the same size, %llu bytes", what,
-                 (unsigned long long)ch->new_.size);
+        risk_add(c, RISK_BINARY, RISK_MEDIUM, 0, "%s was replaced by another of the same size, %llu %s", what,
+                 (unsigned long long)ch->new_.size, str_plural((uint64_t)ch->new_.size, "byte", "bytes"));
     else
-        risk_add(c, RISK_BINARY, RISK_MEDIUM, 0, "%s was replaced: %llu bytes instead of %llu", what,
-                 (unsigned long long)ch->new_.size, (unsigned long long)ch->old_.size);
+        risk_add(c, RISK_BINARY, RISK_MEDIUM, 0, "%s was replaced: %llu %s instead of %llu", what,
+                 (unsigned long long)ch->new_.size, str_plural((uint64_t)ch->new_.size, "byte", "bytes"),
+                 (unsigned long long)ch->old_.size);
 }
 
 void risk_judge_exec(struct risk_case *c) {

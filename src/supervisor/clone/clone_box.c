@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "jail/plan/plan_system.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/remove.h"
@@ -159,6 +160,9 @@ static int copy_now(const struct box *box, const struct clone_opts *o, int dir, 
     r = r < 0 ? r : frozen_begin(&frozen, o->control, err);
     r = r < 0 ? r : clone_folder(box->fd, dir, "home", &how, err);
     how.leave = NULL;
+    how.whiteouts = true;
+    r = r < 0 ? r : clone_folder(box->fd, dir, PLAN_SYSTEM, &how, err);
+    how.whiteouts = false;
     r = r < 0 ? r : copy_run(box, o, dir, &how, c, err);
     r = r < 0 ? r : frozen_check(&frozen, err);
     r = r < 0 ? r : still_there(box, o, err);
@@ -184,40 +188,19 @@ static int copy_all(const struct box *box, const struct clone_opts *o, int place
 
 /* -- checkpoints -------------------------------------------------------------------------------------------------------- */
 
-static void name_by_time(char ret[static BOX_NAME_MAX + 1], int again) {
-    char stamp[CLOCK_TEXT_SIZE], number[16] = "";
-
-    if (again)
-        snprintf(number, sizeof number, "-%d", again + 1);
-    snprintf(ret, BOX_NAME_MAX + 1, "%s%s", clock_text(clock_mark(), CLOCK_STAMP, stamp), number);
-}
-
-static int publish_checkpoint(int place, const char *hidden, const char *tag, struct err *err) {
-    if (syscall(SYS_renameat2, place, hidden, place, tag, RENAME_NOREPLACE) == 0)
-        return 0;
-    if (errno == EEXIST)
-        return err_set(err, -EEXIST, "there is a checkpoint '%s' already", tag);
-    return err_sys(err, -errno, "name the checkpoint '%s'", tag);
-}
-
 static int publish_new(int place, const char *hidden, const char *tag, struct checkpoint *c, struct err *err) {
+    char stamp[CLOCK_TEXT_SIZE];
     int r = -EEXIST;
 
-    if (tag) {
-        snprintf(c->tag, sizeof c->tag, "%s", tag);
-        return publish_checkpoint(place, hidden, tag, err);
+    for (int i = 0; r == -EEXIST && i < (tag ? 1 : TAG_TRIES); i++) {
+        snprintf(c->tag, sizeof c->tag, "%s", tag ? tag : clock_text(clock_mark(), CLOCK_STAMP, stamp));
+        if (i > 0)
+            snprintf(c->tag, sizeof c->tag, "%s-%d", stamp, i + 1);
+        r = syscall(SYS_renameat2, place, hidden, place, c->tag, RENAME_NOREPLACE) < 0 ? -errno : 0;
     }
-    for (int i = 0; r == -EEXIST && i < TAG_TRIES; i++) {
-        name_by_time(c->tag, i);
-        r = publish_checkpoint(place, hidden, c->tag, err);
-    }
-    return r;
-}
-
-static int check_new(int place, const char *tag, struct err *err) {
-    return tag && faccessat(place, tag, F_OK, AT_SYMLINK_NOFOLLOW) == 0
-               ? err_set(err, -EEXIST, "there is a checkpoint '%s' already; 'bawn checkpoint rm' removes it", tag)
-               : 0;
+    return r == -EEXIST ? err_set(err, r, "there is a checkpoint '%s' already", c->tag)
+           : r < 0      ? err_sys(err, r, "name the checkpoint '%s'", c->tag)
+                        : 0;
 }
 
 int checkpoint_make(struct box *box, const struct clone_opts *o, const char *tag, struct checkpoint *ret, struct err *err) {
@@ -227,9 +210,10 @@ int checkpoint_make(struct box *box, const struct clone_opts *o, const char *tag
     int r = tag ? clone_check_tag(tag, err) : 0;
 
     place = r < 0 ? r : clone_open_place(box, true, err);
-    r = place < 0 ? place : check_new(place, tag, err);
-    if (r < 0)
-        return r;
+    if (place < 0)
+        return place;
+    if (tag && faccessat(place, tag, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return err_set(err, -EEXIST, "there is a checkpoint '%s' already; 'bawn checkpoint rm' removes it", tag);
     dir = clone_make_hidden(place, hidden, err);
     if (dir < 0)
         return dir;
@@ -283,12 +267,6 @@ static bool is_moved(const struct fork_source *s, int to) {
     return s->last && s->temp[0] && fstat(s->dir, &a) == 0 && fstat(to, &b) == 0 && a.st_dev == b.st_dev;
 }
 
-static bool is_taken(const struct fork_source *s, const char *name) {
-    CLEANUP(freep) char *path = str_dupf("%s/%s", s->opts->boxes, name);
-
-    return path && access(path, F_OK) == 0;
-}
-
 /* One that is being made. */
 struct fork_ {
     struct fork_source *s;
@@ -321,6 +299,19 @@ static int fill_run(struct fork_ *f, const char *name, struct err *err) {
     return rundir_save(&f->rd, err);
 }
 
+/* What packages changed; there may be none. */
+static int fill_system(struct fork_ *f, struct box *b, struct err *err) {
+    int r;
+
+    if (faccessat(f->s->dir, PLAN_SYSTEM, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    f->how.whiteouts = true;
+    r = is_moved(f->s, b->fd) ? clone_move_folder(f->s->dir, b->fd, PLAN_SYSTEM, err)
+                              : clone_folder(f->s->dir, b->fd, PLAN_SYSTEM, &f->how, err);
+    f->how.whiteouts = false;
+    return r;
+}
+
 /* The run first: its name is taken then, and if it cannot be, nothing was moved yet. */
 static int fill_fork(struct box *b, void *arg, struct err *err) {
     struct fork_ *f = arg;
@@ -331,6 +322,7 @@ static int fill_fork(struct box *b, void *arg, struct err *err) {
     if (r == 0)
         r = is_moved(f->s, b->fd) ? clone_move_folder(f->s->dir, b->fd, "home", err)
                                   : clone_folder(f->s->dir, b->fd, "home", &f->how, err);
+    r = r < 0 ? r : fill_system(f, b, err);
     if (r < 0)
         return r;
     snprintf(b->state.mode, sizeof b->state.mode, "%s", workspace_mode_names[mode_of_forks(f->s)]);
@@ -354,10 +346,11 @@ int fork_make(struct fork_source *s, const char *name, char **ret_id, struct err
     CLEANUP(box_done) struct box made = BOX_INIT;
     struct meter meter = {.progress = s->opts->progress};
     struct fork_ f = {.s = s, .rd = RUNDIR_INIT, .how = {.from = -1, .to = -1, .report = report_progress, .report_arg = &meter}};
+    CLEANUP(freep) char *path = str_dupf("%s/%s", s->opts->boxes, name);
     struct err ignored = {0};
     int r = describe_fork(s, &info, err);
 
-    if (r == 0 && is_taken(s, name)) /* before anything is copied */
+    if (r == 0 && path && access(path, F_OK) == 0) /* before anything is copied */
         r = err_set(err, -EEXIST, "there is a sandbox '%s' already; see 'bawn ps -a'", name);
     r = r < 0 ? r : registry_create_filled(s->opts->boxes, name, &info, fill_fork, &f, &made, err);
     if (r < 0 && f.have_run)

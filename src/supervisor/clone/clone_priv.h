@@ -20,6 +20,7 @@ struct clone_tree {
     void *report_arg;
     uint64_t files, bytes, left_out; /* results; they are added to */
 };
+
 int clone_tree_make(struct clone_tree *c, struct err *err);
 
 /* clone_run.c: what a run's folder holds of the workspace, to an empty folder. count: progress and sums; its folders are not used. */

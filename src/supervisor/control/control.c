@@ -41,6 +41,10 @@ static void drop_client(struct control_client *c) {
     *c = (struct control_client){.fd = -1, .in = BUF_INIT(CONTROL_LINE_MAX), .out = BUF_INIT(CONTROL_ANSWER_MAX)};
 }
 
+static void control_server_freep(struct control_server **c) {
+    control_server_free(*c);
+}
+
 void control_server_free(struct control_server *c) {
     if (!c)
         return;
@@ -55,11 +59,9 @@ void control_server_free(struct control_server *c) {
 
 /* A listener accepts or is full; only a socket without one refuses. One is renamed to its name when it listens already. */
 bool control_is_stale(int folder, const char *name, int type) {
-    CLEANUP(closep) int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    struct sockaddr_un a;
+    CLEANUP(closep) int fd = control_connect(folder, name, type | SOCK_NONBLOCK);
 
-    return fd >= 0 && control_address(folder, name, &a) == 0 && connect(fd, (struct sockaddr *)&a, sizeof a) < 0 &&
-           errno == ECONNREFUSED;
+    return fd == -ECONNREFUSED;
 }
 
 bool control_is_free(int folder, const char *name, int type) {
@@ -76,23 +78,30 @@ static void sweep_sockets(int folder) {
             unlinkat(folder, e->d_name, 0);
 }
 
+int control_own_folder(int at, const char *path) {
+    CLEANUP(closep) int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    return st.st_uid == geteuid() && !(st.st_mode & 022) ? TAKE_FD(fd) : -EPERM;
+}
+
 int control_open_folder(char *const *environ_, int *ret, struct err *err) {
     CLEANUP(freep) char *path = NULL;
-    CLEANUP(closep) int fd = -1;
-    struct stat st;
-    int r = paths_runtime(environ_, &path, err);
+    int fd, r = paths_runtime(environ_, &path, err);
 
     if (r < 0 || !path)
         return r < 0 ? r : err_set(err, -ENOENT, "there is no XDG_RUNTIME_DIR and no home");
     r = paths_make_dirs(path, err);
     if (r < 0)
         return r;
-    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return err_sys(err, -errno, "open '%s'", path);
-    if (st.st_uid != geteuid() || (st.st_mode & 022))
+    fd = control_own_folder(AT_FDCWD, path);
+    if (fd == -EPERM)
         return err_set(err, -EPERM, "'%s' belongs to another user, or others may write there", path);
-    *ret = TAKE_FD(fd);
+    if (fd < 0)
+        return err_sys(err, fd, "open '%s'", path);
+    *ret = fd;
     return 0;
 }
 
@@ -121,7 +130,7 @@ int control_listen(int folder, const char *name, int type, int backlog, int *ret
 }
 
 int control_server_new(char *const *environ_, control_fn *fn, void *arg, struct control_server **ret, struct err *err) {
-    struct control_server *c = calloc(1, sizeof *c);
+    CLEANUP(control_server_freep) struct control_server *c = calloc(1, sizeof *c);
     int r;
 
     if (!c)
@@ -132,18 +141,15 @@ int control_server_new(char *const *environ_, control_fn *fn, void *arg, struct 
         drop_client(&c->v[i]);
     }
     r = control_open_folder(environ_, &c->folder, err);
-    if (r == 0) {
-        sweep_sockets(c->folder);
-        snprintf(c->name, sizeof c->name, "%d.sock", (int)getpid());
-        r = control_listen(c->folder, c->name, SOCK_STREAM, BACKLOG, &c->sock);
-        if (r < 0)
-            err_sys(err, r, "make the control socket");
-    }
     if (r < 0)
-        control_server_free(c);
-    else
-        *ret = c;
-    return r;
+        return r;
+    sweep_sockets(c->folder);
+    snprintf(c->name, sizeof c->name, "%d.sock", (int)getpid());
+    r = control_listen(c->folder, c->name, SOCK_STREAM, BACKLOG, &c->sock);
+    if (r < 0)
+        return err_sys(err, r, "make the control socket");
+    *ret = TAKE_PTR(c);
+    return 0;
 }
 
 size_t control_server_poll(const struct control_server *c, struct pollfd *out) {

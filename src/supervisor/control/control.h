@@ -24,6 +24,8 @@ typedef void control_fn(void *arg, const json_t *request, struct buf *answer);
 void control_ok(struct buf *answer);
 void control_error(struct buf *answer, const char *why);
 
+/* A folder of ours that no other user can write: the names in it can be trusted. A descriptor; -EPERM: it is another's, or not so. */
+int control_own_folder(int at, const char *path);
 /* Opens paths_runtime(), and makes it if it is missing: the user's own, and others may not write there. */
 int control_open_folder(char *const *environ_, int *ret, struct err *err);
 /* A socket that listens at once, 0600, under a name in an open folder; what has the name is replaced. *ret does not block. */

@@ -33,28 +33,25 @@ bool control_is_name(const char *name) {
     return n > 0 && str_eq(name + n, ".sock");
 }
 
-static int connect_to(int folder, const char *name, int *ret) {
-    CLEANUP(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+int control_connect(int folder, const char *name, int type) {
+    CLEANUP(closep) int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+    const struct timeval patience = {.tv_sec = ANSWER_SECONDS};
     struct sockaddr_un a;
-    struct timeval patience = {.tv_sec = ANSWER_SECONDS};
     int r = fd < 0 ? -errno : control_address(folder, name, &a);
 
     if (r < 0)
         return r;
-    if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0)
+    if (!(type & SOCK_NONBLOCK) && (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
+                                    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0))
         return -errno;
-    if (connect(fd, (struct sockaddr *)&a, sizeof a) < 0)
-        return -errno;
-    *ret = TAKE_FD(fd);
-    return 0;
+    return connect(fd, (struct sockaddr *)&a, sizeof a) < 0 ? -errno : TAKE_FD(fd);
 }
 
 /* A socket without a listener was left by a supervisor that was killed. */
 static bool is_answered(int folder, const char *name) {
-    CLEANUP(closep) int fd = -1;
+    CLEANUP(closep) int fd = control_connect(folder, name, SOCK_STREAM);
 
-    return connect_to(folder, name, &fd) == 0;
+    return fd >= 0;
 }
 
 /* *ret_path NULL, or nothing in ret: there are none. */
@@ -124,8 +121,8 @@ int control_call(const char *sock, const char *request, struct buf *answer, stru
     if (!slash)
         return err_set(err, -EINVAL, "'%s' is not the path of a socket", sock);
     dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    r = dir < 0 ? -errno : connect_to(dir, slash + 1, &fd);
-    r = r < 0 ? r : send_all(fd, line, strlen(line));
+    fd = dir < 0 ? -errno : control_connect(dir, slash + 1, SOCK_STREAM);
+    r = fd < 0 ? fd : send_all(fd, line, strlen(line));
     r = r < 0 ? r : read_line(fd, answer);
     return r < 0 ? err_sys(err, r, "ask the supervisor at '%s'", sock) : 0;
 }
@@ -154,25 +151,16 @@ static void end_one(struct control_all_batch *b, size_t i) {
 
 /* A connection to a listener is made at once, or not at all: no process accepts there. */
 static void begin_one(struct control_all_batch *b, int dir, const char *name) {
-    CLEANUP(closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    CLEANUP(closep) int fd = control_connect(dir, name, SOCK_STREAM | SOCK_NONBLOCK);
     struct asked *a = &b->v[b->n];
-    struct sockaddr_un to;
     size_t len = strlen(b->request);
 
-    if (fd < 0 || strlen(name) >= sizeof a->name || control_address(dir, name, &to) < 0 ||
-        connect(fd, (struct sockaddr *)&to, sizeof to) < 0 || send(fd, b->request, len, MSG_NOSIGNAL) != (ssize_t)len)
+    if (fd < 0 || strlen(name) >= sizeof a->name || send(fd, b->request, len, MSG_NOSIGNAL) != (ssize_t)len)
         return;
     *a = (struct asked){.answer = BUF_INIT(CONTROL_ANSWER_MAX)};
     snprintf(a->name, sizeof a->name, "%s", name);
     b->fds[b->n++] = (struct pollfd){.fd = TAKE_FD(fd), .events = POLLIN};
     b->open++;
-}
-
-static void hand_on(struct control_all_batch *b, const struct asked *a) {
-    CLEANUP(freep) char *socket = str_dupf("%s/%s", b->folder, a->name);
-
-    if (socket && buf_ok(&a->answer))
-        b->fn(b->arg, socket, buf_str(&a->answer), a->answer.len);
 }
 
 static void read_one(struct control_all_batch *b, size_t i) {
@@ -185,8 +173,12 @@ static void read_one(struct control_all_batch *b, size_t i) {
         return;
     if (n > 0)
         buf_add(&a->answer, part, end ? (size_t)(end - part) : (size_t)n);
-    if (end)
-        hand_on(b, a);
+    if (end) {
+        CLEANUP(freep) char *socket = str_dupf("%s/%s", b->folder, a->name);
+
+        if (socket && buf_ok(&a->answer))
+            b->fn(b->arg, socket, buf_str(&a->answer), a->answer.len);
+    }
     if (end || n <= 0 || !buf_ok(&a->answer))
         end_one(b, i);
 }

@@ -25,4 +25,6 @@ int control_call_all(const char *request, int timeout_ms, control_answer_fn *fn,
 /* For server and client: the address of NAME in an open folder, however long the folder's path is. */
 struct sockaddr_un;
 int control_address(int folder, const char *name, struct sockaddr_un *ret);
+/* A descriptor, close-on-exec, or -errno. Without SOCK_NONBLOCK in type, nothing waits for more than a few seconds there. */
+int control_connect(int folder, const char *name, int type);
 bool control_is_name(const char *name); /* digits and ".sock" */

@@ -68,8 +68,6 @@ static int send_broker(struct brokerkeeper *b, const struct broker_msg *m, int f
     return sock_send(b->sock, m, sizeof *m, &owned, owned >= 0 ? 1 : 0);
 }
 
-/* What a running bawn-broker asks for ----------------------------------------------------------------------------- */
-
 /* Vaults ----------------------------------------------------------------------------------------------------------- */
 
 /* Through us: the terminal may be in raw mode. */
@@ -131,13 +129,8 @@ static int start_vault(struct brokerkeeper *b, struct vault_child v, bool fresh,
     CLEANUP(helper_ends_done) struct helper_ends e = HELPER_ENDS_INIT;
     const struct credential *c = &b->opts.grants[v.index].c;
     struct vault_job job = {.verb = "--get", .name = c->name, .of = c, .fresh = fresh, .environ_ = b->opts.environ_};
-    int r = helper_ends_open(&e, "bawn-vault", err);
+    int r = vault_start_talking(&job, &e, &v.pid, err);
 
-    if (r < 0)
-        return r;
-    job.sock = e.their_sock;
-    job.messages = e.their_messages;
-    r = vault_start(&job, &v.pid, err);
     if (r < 0)
         return r;
     v.messages = TAKE_FD(e.messages);
@@ -209,21 +202,16 @@ static int on_used(struct brokerkeeper *b, const struct broker_msg *m) {
 
 /* One message that has passed brokermsg_sane(). Negative: the broker has to be given up. */
 static int take_request(struct brokerkeeper *b, const struct broker_msg *m) {
-    switch ((enum broker_msg_type)m->type) {
+    switch (m->type) {
     case BROKER_MSG_WANT_VALUE:
         return on_want_vault(b, m);
     case BROKER_MSG_WANT_AGENT:
         return on_want_agent(b);
     case BROKER_MSG_USED:
         return on_used(b, m);
-    case BROKER_MSG_CONFIG:
-    case BROKER_MSG_VAULT:
-    case BROKER_MSG_AGENT:
-    case BROKER_MSG_RENEW:
-    case BROKER_MSG_TYPES:
-        break;
+    default:
+        return -EBADMSG;
     }
-    return -EBADMSG;
 }
 
 /* The keeper of brokers ------------------------------------------------------------------------------------------------ */
@@ -263,13 +251,9 @@ int brokerkeeper_pause(const struct brokerkeeper *b) {
 
 /* 1: a message; 0: none now. */
 static int receive_message(struct brokerkeeper *b, struct broker_msg *ret) {
-    long n = sock_recv(b->sock, ret, sizeof *ret, NULL, NULL);
+    int r = helper_recv(b->sock, ret, sizeof *ret);
 
-    if (n == -EAGAIN)
-        return 0;
-    if (n != (long)sizeof *ret)
-        return n < 0 ? (int)n : n == 0 ? -EPIPE : -EBADMSG;
-    return brokermsg_sane(ret) < 0 ? -EBADMSG : 1;
+    return r == 1 && brokermsg_sane(ret) < 0 ? -EBADMSG : r;
 }
 
 /* The broker counts equal uses together, and reports the rest when its socket is shut down: for the log. One that does not end
@@ -306,6 +290,7 @@ void brokerkeeper_end(struct brokerkeeper *b, bool gate_ended) {
 
 /* why NULL: it ended by itself. Requests that wait at the gate are refused; the next one asks for another broker. */
 static void broker_lost(struct brokerkeeper *b, const char *why) {
+    char how[HELPER_END_SIZE];
     int status = process_end(b->pid);
 
     b->pid = -1;
@@ -315,59 +300,45 @@ static void broker_lost(struct brokerkeeper *b, const char *why) {
     if (b->reported)
         return;
     b->reported = true;
-    if (why)
-        log_line("network: bawn-broker had to be ended, %s; another one is started when it is needed", why);
-    else if (status >= 0 && WIFSIGNALED(status))
-        log_line("network: bawn-broker was ended by signal %d; another one is started when it is needed", WTERMSIG(status));
-    else
-        log_line("network: bawn-broker ended; another one is started when it is needed");
+    log_line("network: bawn-broker %s; another one is started when it is needed", helper_how_ended(status, why, how));
 }
 
 /* The beginning ---------------------------------------------------------------------------------------------------- */
 
-static int open_ca(const struct brokerkeeper *b, int *ret, struct err *err) {
-    if (!b->opts.ca || !b->opts.ca->path)
-        return 0; /* becomes /dev/null */
-    *ret = open(b->opts.ca->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return *ret < 0 ? err_sys(err, -errno, "open the certificate authority") : 0;
+static int make_pair(int *ret_ours, int *ret_theirs) {
+    int pair[2], r = sock_pair(pair);
+
+    if (r < 0)
+        return r;
+    *ret_ours = pair[0];
+    *ret_theirs = pair[1];
+    return 0;
 }
 
-static int spawn_broker(struct brokerkeeper *b, int gate, int supervisor, struct err *err) {
-    CLEANUP(closep) int ca = -1;
+static int start_broker(struct brokerkeeper *b, int *ret_gate, struct err *err) {
+    CLEANUP(closep) int gate = -1, their_gate = -1, ours = -1, theirs = -1, ca = -1;
+    const char *ca_path = b->opts.ca ? b->opts.ca->path : NULL; /* without one its descriptor is /dev/null */
     struct helper h = {.name = "bawn-broker",
                        .program = b->opts.program,
                        .argv = (char *[]){"bawn-broker", "--serve", NULL},
                        .envp = (char *[]){NULL},
                        .n_fds = BROKER_FD_SUPERVISOR + 1,
                        .cgroup = b->opts.cgroup};
-    int r = open_ca(b, &ca, err);
+    int r = make_pair(&gate, &their_gate);
 
+    r = r < 0 ? r : make_pair(&ours, &theirs);
+    if (r == 0 && fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
+        r = -errno;
     if (r < 0)
-        return r;
+        return err_sys(err, r, "start bawn-broker");
+    if (ca_path && (ca = open(ca_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+        return err_sys(err, -errno, "open the certificate authority");
     h.fds[STDIN_FILENO] = h.fds[STDOUT_FILENO] = -1;
     h.fds[STDERR_FILENO] = STDERR_FILENO;
-    h.fds[BROKER_FD_GATE] = gate;
+    h.fds[BROKER_FD_GATE] = their_gate;
     h.fds[BROKER_FD_CA] = ca;
-    h.fds[BROKER_FD_SUPERVISOR] = supervisor;
-    return helper_start(&h, &b->pid, err);
-}
-
-static int start_broker(struct brokerkeeper *b, int *ret_gate, struct err *err) {
-    CLEANUP(closep) int gate = -1, their_gate = -1, ours = -1, theirs = -1;
-    int pair[2], r = sock_pair(pair);
-
-    if (r < 0)
-        return err_sys(err, r, "start bawn-broker");
-    gate = pair[0];
-    their_gate = pair[1];
-    r = sock_pair(pair);
-    if (r < 0)
-        return err_sys(err, r, "start bawn-broker");
-    ours = pair[0];
-    theirs = pair[1];
-    if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
-        return err_sys(err, -errno, "start bawn-broker");
-    r = spawn_broker(b, their_gate, theirs, err);
+    h.fds[BROKER_FD_SUPERVISOR] = theirs;
+    r = helper_start(&h, &b->pid, err);
     if (r < 0)
         return r;
     b->sock = TAKE_FD(ours);

@@ -60,14 +60,6 @@ static void random_word(char out[static WORD_SIZE]) {
     hex_encode(bytes, sizeof bytes, out);
 }
 
-static void taken_name(char out[static NAME_MAX + 1]) {
-    char word[WORD_SIZE];
-
-    random_word(word);
-    snprintf(out, NAME_MAX + 1, "%s%d-%llu-%s", taken_prefix, (int)getpid(), (unsigned long long)process_start_time(getpid()),
-             word);
-}
-
 /* Made from what the host trusts now, and not too long ago: it must outlive the run. */
 static bool is_fresh(int stock, const char *name, const char *stamp) {
     char path[NAME_MAX + 16], line[TRUST_STAMP_SIZE];
@@ -95,17 +87,6 @@ static bool take_free(int stock, const char *name, const char *stamp) {
     return found;
 }
 
-/* "taken-<pid>-<start time>-..." and "making-<pid>-<start time>-..." */
-static bool owner_is_dead(const char *name) {
-    const char *prefix = str_starts(name, taken_prefix) ? taken_prefix : str_starts(name, making_prefix) ? making_prefix : NULL;
-    unsigned long long start;
-    int pid;
-
-    if (!prefix || sscanf(name + strlen(prefix), "%d-%llu-", &pid, &start) != 2 || pid <= 0)
-        return false;
-    return process_is_dead(pid, start);
-}
-
 /* Removes what the dead have left; returns how many are free. */
 static size_t sweep_stock(int stock) {
     CLEANUP(dir_done) struct dir d = DIR_INIT;
@@ -115,7 +96,7 @@ static size_t sweep_stock(int stock) {
     dir_open_at(stock, ".", &d);
     while ((e = dir_next(&d))) {
         n += str_starts(e->d_name, free_prefix);
-        if (owner_is_dead(e->d_name))
+        if (helper_owner_is_dead(e->d_name, taken_prefix) || helper_owner_is_dead(e->d_name, making_prefix))
             remove_tree(stock, e->d_name);
     }
     return n;
@@ -178,34 +159,30 @@ void castock_use(struct castock *c) {
 int castock_take(const char *state, bool needed, struct castock *ret, struct err *err) {
     CLEANUP(closep) int stock = -1;
     CLEANUP(freep) char *path = NULL;
-    char name[NAME_MAX + 1], stamp[TRUST_STAMP_SIZE];
+    char name[NAME_MAX + 1], word[WORD_SIZE], stamp[TRUST_STAMP_SIZE];
     struct trust_source source;
     int r = open_stock(state, needed, &stock, err);
 
-    if (r < 0)
+    *ret = (struct castock){0};
+    if (r < 0 || stock < 0)
         return r;
-    if (stock < 0) {
-        *ret = (struct castock){0};
-        return 0;
-    }
     trust_find(getenv("SSL_CERT_FILE"), &source);
     trust_stamp(&source, stamp);
-    taken_name(name);
+    random_word(word);
+    snprintf(name, sizeof name, "%s%d-%llu-%s", taken_prefix, (int)getpid(), (unsigned long long)process_start_time(getpid()),
+             word);
     path = str_dupf("%s/%s/%s", state, folder, name);
     if (!path)
         return err_oom(err);
     if (!take_free(stock, name, stamp)) {
-        if (!needed) {
-            *ret = (struct castock){0};
+        if (!needed)
             return 0;
-        }
         sweep_stock(stock); /* runs that are always killed never reach castock_done() */
         r = make_ca(path, err);
     }
-    if (r < 0)
-        return r;
-    *ret = (struct castock){.path = TAKE_PTR(path)};
-    return 0;
+    if (r == 0)
+        ret->path = TAKE_PTR(path);
+    return r;
 }
 
 void castock_done(struct castock *c) {

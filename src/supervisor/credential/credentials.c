@@ -65,18 +65,14 @@ static bool read_head(const struct host_facts *facts, struct sealed_head *ret) {
     return fd >= 0 && fd_read_some(fd, ret, sizeof *ret) == (ssize_t)sizeof *ret;
 }
 
-static bool is_unlocked(const struct sealed_head *h) {
-    char id[SEALED_ID_TEXT];
-
-    hex_encode(h->id, SEALED_ID, id);
-    return keyring_has(id);
-}
-
 static bool is_locked(const struct host_facts *facts) {
+    char id[SEALED_ID_TEXT];
     struct sealed_head h;
 
-    return !paths_getenv(facts->environ_, "BAWN_PASSPHRASE_FILE") && read_head(facts, &h) && h.kind == SEALED_PASSPHRASE &&
-           !is_unlocked(&h);
+    if (paths_getenv(facts->environ_, "BAWN_PASSPHRASE_FILE") || !read_head(facts, &h) || h.kind != SEALED_PASSPHRASE)
+        return false;
+    hex_encode(h.id, SEALED_ID, id);
+    return !keyring_has(id);
 }
 
 static void list_names(const struct run_credentials *c, const struct credentials *defined, struct buf *out) {
@@ -145,9 +141,8 @@ static int make_grants(struct run_credentials *c, const struct settings *s, cons
     if (r < 0 && r != -EAGAIN)
         return r;
     r = 0;
-
-    c->grants = defined->len ? calloc(defined->len, sizeof *c->grants) : NULL;
-    if (defined->len && !c->grants)
+    c->grants = calloc(defined->len + 1, sizeof *c->grants);
+    if (!c->grants)
         return err_oom(err);
     for (size_t i = 0; r == 0 && i < defined->len; i++) {
         if (!choice_has(&s->secrets, defined->v[i].name))
@@ -179,13 +174,23 @@ static bool has_variable(const struct strv *env, const char *name) {
     return false;
 }
 
+/* A request with the placeholder of one secret is refused at the host of the other: which one is meant, only the user knows. */
+static int refuse_second(const struct run_credentials *c, const struct grant *g, const char *name, struct err *err) {
+    for (const struct grant *o = c->grants; o < g; o++)
+        if (credential_has_variable(&o->c, name))
+            return err_usage(err,
+                             "the secrets '%s' and '%s' both have the variable %s: choose one with --secret or the setting "
+                             "'secrets', or take the variable from one ('bawn secret set %s --replace --no-env ...')",
+                             o->c.name, g->c.name, name, g->c.name);
+    return 0;
+}
+
 static int add_variable(struct run_credentials *c, const struct settings *s, const struct grant *g, const char *name,
                         const char *value, struct err *err) {
-    if (has_variable(&c->env, name)) {
-        if (g->c.place != PLACE_SIGV4 || !strv_has(&g->c.env, name))
-            log_line("secret %s: the variable %s is taken by another secret", g->c.name, name);
-        return 0;
-    }
+    int r = refuse_second(c, g, name, err);
+
+    if (r < 0 || has_variable(&c->env, name)) /* the definition may name it twice */
+        return r;
     for (size_t i = 0; i < s->n_env; i++)
         if (str_eq(s->env[i].name, name))
             log_line("secret %s: %s has its placeholder instead of the value in the settings", g->c.name, name);
@@ -193,14 +198,25 @@ static int add_variable(struct run_credentials *c, const struct settings *s, con
 }
 
 static int add_variables(struct run_credentials *c, const struct settings *s, const struct grant *g, struct err *err) {
+    const char *name;
     int r = 0;
 
-    if (g->c.place == PLACE_SIGV4) {
-        r = add_variable(c, s, g, "AWS_ACCESS_KEY_ID", g->placeholder, err);
-        r = r < 0 ? r : add_variable(c, s, g, "AWS_SECRET_ACCESS_KEY", g->placeholder2, err);
-    }
-    for (size_t i = 0; r == 0 && i < g->c.env.len; i++)
-        r = add_variable(c, s, g, g->c.env.v[i], g->placeholder, err);
+    for (size_t i = 0; r == 0 && (name = credential_variable(&g->c, i)); i++)
+        r = add_variable(c, s, g, name, i && g->c.place == PLACE_SIGV4 ? g->placeholder2 : g->placeholder, err);
+    return r;
+}
+
+int credentials_variable(const struct settings *s, const struct host_facts *facts, const char *name, char **ret,
+                         struct err *err) {
+    CLEANUP(credentials_done) struct credentials defined = {0};
+    CLEANUP(run_credentials_done) struct run_credentials c = RUN_CREDENTIALS_INIT;
+    int r = credentials_load(facts->environ_, facts->home, &defined, err);
+
+    *ret = NULL;
+    r = r < 0 ? r : make_grants(&c, s, facts, &defined, err);
+    for (size_t i = 0; r == 0 && !*ret && i < c.n_grants; i++)
+        if (strv_has(&c.grants[i].c.env, name) && !(*ret = strdup(c.grants[i].placeholder)))
+            return err_oom(err);
     return r;
 }
 
@@ -214,13 +230,6 @@ static char *home_file(const char *home, const char *name, size_t max) {
     if (fd < 0 || paths_read_fd(fd, path, max, &text, NULL) < 0 || !text.len || memchr(text.data, 0, text.len))
         return NULL;
     return buf_take(&text);
-}
-
-static char *find_program(void) {
-    char path[PATH_MAX];
-    CLEANUP(closep) int fd = engine_helper("bawn-inside", path, sizeof path);
-
-    return fd < 0 ? NULL : strdup(path);
 }
 
 /* Without them requests still get their credentials; only a run that requires the agent is stopped. */
@@ -248,18 +257,11 @@ static int open_sockets(struct run_credentials *c, const struct settings *s, cha
     return 0;
 }
 
-static void fill_input(const struct run_credentials *c, struct plan_input *in) {
-    in->credentials.env = &c->env;
-    in->credentials.ssh_socket = c->sockets.path[INSIDE_SSH];
-    in->credentials.credential_socket = c->sockets.path[INSIDE_CREDENTIAL];
-    in->credentials.known_hosts = c->ssh.known_hosts;
-    in->credentials.gitignore = c->gitignore;
-    in->credentials.program = c->program;
-}
-
 int run_credentials_prepare(struct run_credentials *c, const struct settings *s, const struct host_facts *facts,
                             struct plan_input *in, struct err *err) {
     CLEANUP(credentials_done) struct credentials defined = {0};
+    CLEANUP(closep) int program = -1;
+    char path[PATH_MAX];
     int r = credentials_load(facts->environ_, facts->home, &defined, err);
 
     r = r < 0 ? r : check_names(s, &defined, err);
@@ -272,8 +274,13 @@ int run_credentials_prepare(struct run_credentials *c, const struct settings *s,
     if (r < 0)
         return r;
     c->gitignore = home_file(facts->home, ".gitignore_global", GITIGNORE_MAX);
-    if (c->n_grants)
-        c->program = find_program();
-    fill_input(c, in);
+    program = c->n_grants ? engine_helper("bawn-inside", path, sizeof path) : -1;
+    c->program = program < 0 ? NULL : strdup(path);
+    in->credentials.env = &c->env;
+    in->credentials.ssh_socket = c->sockets.path[INSIDE_SSH];
+    in->credentials.credential_socket = c->sockets.path[INSIDE_CREDENTIAL];
+    in->credentials.known_hosts = c->ssh.known_hosts;
+    in->credentials.gitignore = c->gitignore;
+    in->credentials.program = c->program;
     return 0;
 }

@@ -34,3 +34,5 @@ void run_credentials_done(struct run_credentials *c);
 
 /* The definitions in the user's file; none if there is no file. */
 int credentials_load(char *const *environ_, const char *home, struct credentials *ret, struct err *err);
+/* What the variable has inside: the placeholder of the run's credential for it, malloc'ed. *ret is NULL if there is none. */
+int credentials_variable(const struct settings *s, const struct host_facts *facts, const char *name, char **ret, struct err *err);

@@ -18,6 +18,7 @@
 #include "os/remove.h"
 #include "supervisor/control/control.h"
 #include "supervisor/control/control_client.h"
+#include "supervisor/helper.h"
 
 enum { BACKLOG = 128 };
 
@@ -25,13 +26,11 @@ static const char *const names[INSIDE_SOCKETS] = {[INSIDE_SSH] = "ssh-agent.sock
 
 static void sweep_folders(int parent) {
     CLEANUP(dir_done) struct dir d = DIR_INIT;
-    unsigned long long start;
     const struct dirent *e;
-    int pid;
 
     dir_open_at(parent, ".", &d);
     while ((e = dir_next(&d)))
-        if (sscanf(e->d_name, "in-%d-%llu", &pid, &start) == 2 && pid > 0 && process_is_dead(pid, start))
+        if (helper_owner_is_dead(e->d_name, "in-"))
             remove_tree(parent, e->d_name);
 }
 
@@ -92,7 +91,6 @@ int inside_sockets_open(char *const *environ_, const bool wanted[INSIDE_SOCKETS]
     r = r < 0 ? r : fill_folder(&s, path, wanted, err);
     if (r < 0)
         return r;
-    *ret = s;
-    s = (struct inside_sockets)INSIDE_SOCKETS_INIT;
+    *ret = TAKE(s, (struct inside_sockets)INSIDE_SOCKETS_INIT);
     return 0;
 }

@@ -30,15 +30,11 @@ void login_end(struct login *l) {
 static int begin_login(struct login *l, char *const *environ_, struct err *err) {
     CLEANUP(helper_ends_done) struct helper_ends e = HELPER_ENDS_INIT;
     struct vault_job job = {.verb = "--authorize", .name = l->what.grant->c.name, .of = &l->what.grant->c, .environ_ = environ_};
-    int r = helper_ends_open(&e, "bawn-vault", err);
+    int r = vault_start_talking(&job, &e, &l->pid, err);
 
-    if (r < 0)
-        return r;
     l->sock = TAKE_FD(e.sock);
     l->messages = TAKE_FD(e.messages);
-    job.sock = e.their_sock;
-    job.messages = e.their_messages;
-    return vault_start(&job, &l->pid, err);
+    return r;
 }
 
 int login_start(struct login *l, const struct opener_login *what, char *const *environ_, struct err *err) {

@@ -115,7 +115,6 @@ int ssh_outside_find(const struct settings *s, const char *home, char *const *en
     r = r < 0 ? r : find_known_hosts(home, &o.known_hosts, err);
     if (r < 0)
         return r;
-    *ret = o;
-    o = (struct ssh_outside){0};
+    *ret = TAKE(o, (struct ssh_outside){0});
     return 0;
 }

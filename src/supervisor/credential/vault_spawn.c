@@ -42,6 +42,16 @@ int vault_start(const struct vault_job *j, pid_t *ret_pid, struct err *err) {
     return helper_start(&h, ret_pid, err);
 }
 
+int vault_start_talking(struct vault_job *j, struct helper_ends *ret, pid_t *ret_pid, struct err *err) {
+    int r = helper_ends_open(ret, program, err);
+
+    if (r < 0)
+        return r;
+    j->sock = ret->their_sock;
+    j->messages = ret->their_messages;
+    return vault_start(j, ret_pid, err);
+}
+
 /* Like system(3): Ctrl-C is for the program that reads from the terminal. If we died first, it would be killed before it restores the echo. */
 int vault_run(const struct vault_job *j, int *ret_status, struct err *err) {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, interrupt, quit;

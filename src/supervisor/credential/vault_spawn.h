@@ -8,6 +8,7 @@
 
 struct err;
 struct credential;
+struct helper_ends;
 
 struct vault_job {
     const char *verb;            /* "--get", "--put", ... */
@@ -22,5 +23,7 @@ struct vault_job {
 
 /* It dies with us. */
 int vault_start(const struct vault_job *j, pid_t *ret_pid, struct err *err);
+/* The same with a socket and a pipe for its messages, which are filled in. The caller cleans up *ret, also on failure. */
+int vault_start_talking(struct vault_job *j, struct helper_ends *ret, pid_t *ret_pid, struct err *err);
 /* Waits; *ret_status is its exit status (128 + signal if one ended it). Its messages are on stderr already. */
 int vault_run(const struct vault_job *j, int *ret_status, struct err *err);

@@ -18,6 +18,7 @@
 #include "os/sock.h"
 #include "proto/execmsg.h"
 #include "registry/registry.h"
+#include "registry/running.h"
 #include "supervisor/control/control_client.h"
 #include "supervisor/keep/exec_client_priv.h"
 
@@ -94,28 +95,23 @@ int exec_not_running(const struct box *b, struct err *err) {
 
 /* A keeper that was killed loses its sockets a moment before its lock. One that lives never refuses. */
 static int open_box(const char *boxes, const char *name, struct box *ret, struct err *err) {
-    CLEANUP(box_done) struct box b = BOX_INIT;
     CLEANUP(closep) int fd = -1;
-    struct pollfd p = {.events = POLLIN};
-    int r = registry_open(boxes, name, false, &b, err);
+    int r = registry_open(boxes, name, false, ret, err);
 
-    if (r < 0)
+    if (r < 0 || !ret->alive || box_look(ret, NULL) != BOX_RUNNING || !is_keeper_there(ret))
         return r;
-    if (b.alive && box_look(&b, NULL) == BOX_RUNNING && is_keeper_there(&b)) {
-        fd = (int)syscall(SYS_pidfd_open, b.state.pid, 0);
-        p.fd = fd;
-        poll(&p, 1, DYING_MS);
-        return registry_open(boxes, name, false, ret, err);
-    }
-    *ret = TAKE(b, (struct box)BOX_INIT);
-    return 0;
+    fd = (int)syscall(SYS_pidfd_open, ret->state.pid, 0);
+    poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, DYING_MS);
+    box_done(ret);
+    return registry_open(boxes, name, false, ret, err);
 }
 
 /* No process listens under this name. It may be an id. */
 static int why_not(char *const *environ_, const char *home, const char *folder, const char *name, int *ret, struct err *err) {
     CLEANUP(freep) char *boxes = NULL, *found = NULL;
     CLEANUP(box_done) struct box b = BOX_INIT;
-    int r = 0;
+    struct err run = {0};
+    int r = 0, refused;
 
     if (!home) {
         r = paths_home(environ_, &found, err);
@@ -125,6 +121,10 @@ static int why_not(char *const *environ_, const char *home, const char *folder, 
     if (r == 0 && !boxes)
         return err_set(err, -ENOENT, "no sandbox '%s': without a home folder there are no persistent sandboxes", name);
     r = r < 0 ? r : registry_open(boxes, name, false, &b, err);
+    if (r == -ENOENT && (refused = running_refuse(environ_, name, &run)) < 0) {
+        *err = run;
+        return refused;
+    }
     if (r == 0 && b.alive && !str_eq(b.name, name)) {
         r = try_connect(folder, b.name, ret, err);
         if (r != -ENOENT && r != -ECONNREFUSED)
@@ -150,7 +150,7 @@ int exec_connect(char *const *environ_, const char *home, const char *name, int 
 
 /* -- messages ------------------------------------------------------------------------------------------------------------ */
 
-static int not_asked(int r, struct err *err) {
+int exec_not_sent(int r, struct err *err) {
     return r == -EPIPE ? err_set(err, -ECONNRESET, "the sandbox ended before it answered")
            : r < 0     ? err_sys(err, r, "ask the sandbox's supervisor")
                        : 0;
@@ -164,8 +164,7 @@ int exec_send_request(int sock, const struct exec_request *r, const int *fds, si
     if (e < 0 || !buf_ok(&body))
         return err_usage(err, "the command and its variables are too long (more than %d bytes)", EXEC_REQUEST_MAX);
     m.len = (uint32_t)body.len;
-    e = execmsg_send(sock, &m, body.data, fds, n_fds);
-    return not_asked(e, err);
+    return exec_not_sent(execmsg_send(sock, &m, body.data, fds, n_fds), err);
 }
 
 /* The words come from our own supervisor, which may quote names of the inside. */
@@ -190,16 +189,17 @@ int exec_recv(int sock, struct exec_msg *m, struct buf *body, int *ret_fd, struc
     return r < 0 && r != -ECONNRESET ? err_sys(err, r, "read from the sandbox's supervisor") : MAX_OF(r, 0);
 }
 
+int exec_unexpected(const struct exec_msg *m, struct err *err) {
+    return err_set(err, -EPROTO, "the sandbox's supervisor sent an unexpected message (type %u)", m->type);
+}
+
 int exec_gone(const char *sandbox, struct err *err) {
     return err_set(err, -ECONNRESET, "sandbox '%s' ended before it answered; see 'bawn logs --keeper %s'", sandbox, sandbox);
 }
 
 static int not_executed(const struct exec_msg *m, struct err *err) {
-    int r;
+    int r = err_set(err, m->value > 0 ? -m->value : -EIO, "the command cannot be executed: %s", strerror(m->value));
 
-    if (!(m->extra & EXEC_END_NOEXEC))
-        return err_set(err, -ECONNRESET, "the sandbox was stopped before the command began");
-    r = err_set(err, m->value > 0 ? -m->value : -EIO, "the command cannot be executed: %s", strerror(m->value));
     if (err)
         err->status = err_exec_status(m->value);
     return r;
@@ -219,8 +219,7 @@ static int wait_answer(int sock, enum exec_msg_type wanted, struct exec_msg *m, 
     if (m->type == EXEC_MSG_EXITED)
         return m->extra & EXEC_END_NOEXEC ? not_executed(m, err)
                                           : err_set(err, -ECONNRESET, "the sandbox ended before the command was started");
-    return m->type == wanted ? 0
-                             : err_set(err, -EPROTO, "the sandbox's supervisor sent an unexpected message (type %u)", m->type);
+    return m->type == wanted ? 0 : exec_unexpected(m, err);
 }
 
 int exec_background(int sock, const struct exec_request *r, int *ret_job, struct err *err) {
@@ -238,16 +237,13 @@ int exec_background(int sock, const struct exec_request *r, int *ret_job, struct
 
 int exec_open(int sock, const char *path, int how, int *ret_fd, struct err *err) {
     struct exec_msg m = {.type = EXEC_MSG_OPEN, .value = how, .len = (uint32_t)strlen(path)};
-    int fd = -1, r = not_asked(execmsg_send(sock, &m, path, NULL, 0), err);
+    CLEANUP(closep) int fd = -1;
+    int r = exec_not_sent(execmsg_send(sock, &m, path, NULL, 0), err);
 
-    if (r < 0)
-        return r;
-    r = wait_answer(sock, EXEC_MSG_OPENED, &m, &fd, err);
+    r = r < 0 ? r : wait_answer(sock, EXEC_MSG_OPENED, &m, &fd, err);
     if (r == 0 && fd < 0)
         return err_set(err, -EPROTO, "the sandbox's supervisor sent no file");
-    if (r < 0)
-        closep(&fd);
-    else
-        *ret_fd = fd;
+    if (r == 0)
+        *ret_fd = TAKE_FD(fd);
     return r;
 }

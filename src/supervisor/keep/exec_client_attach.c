@@ -23,6 +23,7 @@
 #include "supervisor/terminal/tty.h"
 
 enum { TYPED_MAX = 64 * 1024, READ_MAX = 4096, CTRL_D = 4, SHOWN_MAX = TERMFILTER_OUT_MAX(EXEC_OUTPUT_MAX) + 64 };
+enum { QUIET_MS = 500, LEAVE_MS = 10000 }; /* after the end of our input */
 
 struct attached {
     const struct attach_options *opt;
@@ -33,6 +34,7 @@ struct attached {
     size_t matched; /* of the detach keys */
     struct buf body, typed;
     bool end_of_input; /* to be sent after what was typed */
+    uint64_t leave_ms; /* our input has ended and a pty has no end of input: when we leave at the latest; 0: not */
     struct termfilter filters[2];
     bool screen[2]; /* 1 and 2 are terminals */
     uint8_t shown[SHOWN_MAX];
@@ -149,6 +151,7 @@ static void on_input(struct attached *a) {
         return;
     if (n <= 0) {
         a->in_ended = a->end_of_input = true;
+        a->leave_ms = a->job_tty ? clock_ms() + LEAVE_MS : 0;
         a->detached |= a->tty == STDIN_FILENO && a->job_tty; /* our terminal is gone */
         return;
     }
@@ -263,8 +266,17 @@ static int on_message(struct attached *a) {
     case EXEC_MSG_FAILED:
         return exec_failed(&m, &a->body, a->err);
     default:
-        return err_set(a->err, -EPROTO, "the sandbox's supervisor sent an unexpected message (type %u)", m.type);
+        return exec_unexpected(&m, a->err);
     }
+}
+
+/* The answer to what was piped in is still shown: we leave when nothing comes for a moment. */
+static int leave_in_ms(const struct attached *a) {
+    uint64_t now = clock_ms();
+
+    if (!a->leave_ms || a->typed.len || a->end_of_input)
+        return -1;
+    return now >= a->leave_ms ? 0 : (int)MIN_OF(a->leave_ms - now, (uint64_t)QUIET_MS);
 }
 
 static int attach_turn(struct attached *a) {
@@ -276,10 +288,13 @@ static int attach_turn(struct attached *a) {
         {.fd = a->typed.len || a->end_of_input ? a->sock : -1, .events = POLLOUT},
     };
     enum { BACKGROUND_CHECK_MS = 250 }; /* `fg` of a running job sends no signal */
-    int wait = a->tty == STDIN_FILENO && !tty_is_foreground(STDIN_FILENO) ? BACKGROUND_CHECK_MS : -1, r = 0;
+    int leave = leave_in_ms(a), r = 0;
+    int wait = a->tty == STDIN_FILENO && !tty_is_foreground(STDIN_FILENO) ? BACKGROUND_CHECK_MS : leave;
+    int n = poll(fds, ARRAY_LEN(fds), wait);
 
-    if (poll(fds, ARRAY_LEN(fds), wait) < 0 && errno != EINTR)
+    if (n < 0 && errno != EINTR)
         return err_sys(a->err, -errno, "poll");
+    a->detached |= leave == 0 || (leave > 0 && n == 0);
     if (fds[1].revents)
         on_signal(a);
     if (fds[2].revents)
@@ -306,8 +321,7 @@ static int begin_attach(struct attached *a) {
             exec_request_terminal(&r, a->tty, a->tty >= 0 ? &a->user : NULL);
         e = exec_send_request(a->sock, &r, NULL, 0, a->err);
     } else {
-        e = execmsg_send(a->sock, &m, NULL, NULL, 0);
-        e = e < 0 ? err_sys(a->err, e, "ask the sandbox's supervisor") : 0;
+        e = exec_not_sent(execmsg_send(a->sock, &m, NULL, NULL, 0), a->err);
     }
     if (e == 0 && fcntl(a->sock, F_SETFL, O_RDWR | O_NONBLOCK) < 0)
         e = err_sys(a->err, -errno, "the sandbox's socket");

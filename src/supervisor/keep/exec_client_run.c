@@ -94,22 +94,15 @@ static int send_request(struct exec_client *c) {
     return exec_send_request(c->sock, &r, fds, n, c->err);
 }
 
-static bool is_ending(uint32_t sig) {
-    return sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
-}
-
-/* A run's command inherits what its caller ignores (nohup); this one has nothing of ours, so it must not get these signals. */
-static bool is_ignored(uint32_t sig) {
-    struct sigaction now;
-
-    return sigaction((int)sig, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
-}
-
 /* A supervisor that is stuck passes nothing on: the second such signal ends us, and hanging up ends what may have begun. */
 static void pass_on(struct exec_client *c, const struct signalfd_siginfo *info) {
-    if (is_ignored(info->ssi_signo))
+    struct sigaction now;
+
+    /* A run's command inherits what its caller ignores (nohup); this one has nothing of ours, so it must not get these signals. */
+    if (sigaction((int)info->ssi_signo, NULL, &now) == 0 && now.sa_handler == SIG_IGN)
         return;
-    if (!c->result->started && is_ending(info->ssi_signo) && TAKE(c->asked, true)) {
+    c->io.impatient |= loop_is_end(info->ssi_signo);
+    if (!c->result->started && loop_is_end(info->ssi_signo) && TAKE(c->asked, true)) {
         c->result->signal = (int)info->ssi_signo;
         c->result->status = 128 + c->result->signal;
         c->ended = true;
@@ -183,7 +176,7 @@ static int on_message(struct exec_client *c) {
         c->ended = true;
         return 0;
     }
-    switch ((enum exec_msg_type)m.type) {
+    switch (m.type) {
     case EXEC_MSG_STARTED:
         return on_started(c, m.value, TAKE_FD(fd));
     case EXEC_MSG_STOPPED:
@@ -195,29 +188,20 @@ static int on_message(struct exec_client *c) {
         return 0;
     case EXEC_MSG_FAILED:
         return exec_failed(&m, &c->body, c->err);
-    case EXEC_MSG_EXEC:
-    case EXEC_MSG_ATTACH:
-    case EXEC_MSG_SIGNAL:
-    case EXEC_MSG_INPUT:
-    case EXEC_MSG_SIZE:
-    case EXEC_MSG_OPEN:
-    case EXEC_MSG_OUTPUT:
-    case EXEC_MSG_OPENED:
-        break;
+    default:
+        return exec_unexpected(&m, c->err);
     }
-    return err_set(c->err, -EPROTO, "the sandbox's supervisor sent an unexpected message (type %u)", m.type);
 }
 
 static int watch_client(struct exec_client *c) {
     struct pollfd fds[OWN_FDS + STDIO_POLL_MAX];
 
+    fds[0] = (struct pollfd){.fd = c->sock, .events = POLLIN};
+    fds[1] = (struct pollfd){.fd = c->signals, .events = POLLIN};
     while (!c->ended) {
-        size_t n;
+        size_t n = stdio_poll_fds(&c->io, fds + OWN_FDS);
         int r = 0;
 
-        fds[0] = (struct pollfd){.fd = c->sock, .events = POLLIN};
-        fds[1] = (struct pollfd){.fd = c->signals, .events = POLLIN};
-        n = stdio_poll_fds(&c->io, fds + OWN_FDS, STDIO_POLL_MAX);
         if (poll(fds, OWN_FDS + n, stdio_timeout_ms(&c->io)) < 0 && errno != EINTR)
             return err_sys(c->err, -errno, "poll");
         if (fds[1].revents)
@@ -229,16 +213,6 @@ static int watch_client(struct exec_client *c) {
             return r;
     }
     return 0;
-}
-
-/* Whether the user wants no more of it. */
-static bool asked_to_end(int signals) {
-    struct signalfd_siginfo info;
-
-    while (sigfd_next(signals, &info))
-        if (is_ending(info.ssi_signo))
-            return true;
-    return false;
 }
 
 /* How far a flow has to get for all that the command itself wrote to be through. */
@@ -265,13 +239,13 @@ static void drain_streams(struct exec_client *c) {
 
     stdio_finish(&c->io);
     while (!is_through(&c->io.out, out) || !is_through(&c->io.err, errors) || !is_through(&c->io.screen, screen)) {
-        size_t n = stdio_poll_fds(&c->io, fds, STDIO_POLL_MAX);
+        size_t n = stdio_poll_fds(&c->io, fds);
 
         fds[n] = (struct pollfd){.fd = c->signals, .events = POLLIN};
         if (poll(fds, n + 1, stdio_timeout_ms(&c->io)) < 0 && errno != EINTR)
             return;
         stdio_handle(&c->io, fds, n);
-        if (fds[n].revents && asked_to_end(c->signals))
+        if (fds[n].revents && loop_asked_to_end(c->signals))
             return;
     }
 }

@@ -119,9 +119,10 @@ void client_send(struct keeper *k, struct keep_client *c, struct exec_msg m, con
         client_drop(k, c);
 }
 
-void client_fail(struct keeper *k, struct keep_client *c, int r, const char *what) {
+int client_fail(struct keeper *k, struct keep_client *c, int r, const char *what) {
     client_send(k, c, (struct exec_msg){.type = EXEC_MSG_FAILED, .value = -r, .len = (uint32_t)strlen(what)}, what, -1);
     c->ending = true;
+    return 0;
 }
 
 /* Reading ---------------------------------------------------------------------------------------------------------- */
@@ -141,9 +142,7 @@ static int begin_exec(struct keeper *k, struct keep_client *c, const struct exec
         r = err_set(&err, -ESHUTDOWN, "the sandbox is being stopped");
     else
         r = job_start(k, c, body->data, body->len, fds, TAKE(*n_fds, 0), &err);
-    if (r < 0)
-        client_fail(k, c, r, err.msg);
-    return 0;
+    return r < 0 ? client_fail(k, c, r, err.msg) : 0;
 }
 
 static int begin_attach(struct keeper *k, struct keep_client *c, const struct exec_msg *m) {
@@ -153,8 +152,7 @@ static int begin_attach(struct keeper *k, struct keep_client *c, const struct ex
     if (!j || !(j->flags & EXEC_BACKGROUND) || !j->pid) {
         snprintf(why, sizeof why, m->value ? "there is no command %d in the background" : "nothing was started in the background",
                  m->value);
-        client_fail(k, c, -ESRCH, why);
-        return 0;
+        return client_fail(k, c, -ESRCH, why);
     }
     c->kind = CLIENT_ATTACHED;
     c->job = j;
@@ -175,10 +173,8 @@ static int begin_open(struct keeper *k, struct keep_client *c, const struct exec
     if (body->len == 0 || body->len > OPEN_PATH_MAX || body->data[0] != '/' || memchr(body->data, 0, body->len) ||
         m->value < EXEC_OPEN_READ || m->value > EXEC_OPEN_FOLDER)
         return -EBADMSG;
-    if (k->phase != BOX_RUNNING) {
-        client_fail(k, c, -ESHUTDOWN, "the sandbox is being stopped");
-        return 0;
-    }
+    if (k->phase != BOX_RUNNING)
+        return client_fail(k, c, -ESHUTDOWN, "the sandbox is being stopped");
     r = keep_send(k, &ask, body->data, body->len, NULL, 0);
     if (r < 0)
         client_fail(k, c, r, "bawn-init does not answer");
@@ -196,7 +192,7 @@ static int go_on(struct keeper *k, struct keep_client *c, const struct exec_msg 
 
     if (!j)
         return -EBADMSG;
-    switch ((enum exec_msg_type)m->type) {
+    switch (m->type) {
     case EXEC_MSG_SIGNAL:
         if (m->value < 1 || m->value > SIGRTMAX)
             return -EBADMSG;
@@ -213,18 +209,9 @@ static int go_on(struct keeper *k, struct keep_client *c, const struct exec_msg 
             return -EBADMSG;
         job_io_resize(j, m->value, m->extra);
         return 0;
-    case EXEC_MSG_EXEC:
-    case EXEC_MSG_ATTACH:
-    case EXEC_MSG_OPEN:
-    case EXEC_MSG_STARTED:
-    case EXEC_MSG_STOPPED:
-    case EXEC_MSG_OUTPUT:
-    case EXEC_MSG_EXITED:
-    case EXEC_MSG_FAILED:
-    case EXEC_MSG_OPENED:
-        break;
+    default:
+        return -EBADMSG;
     }
-    return -EBADMSG;
 }
 
 static int take_message(struct keeper *k, struct keep_client *c, const struct exec_msg *m, struct buf *body, int *fds,
@@ -258,28 +245,23 @@ void client_handle(struct keeper *k, struct keep_client *c) {
 }
 
 /* bawn-init may have been taken over, and hand out anything: only what was asked for is passed on. */
-static bool is_file(int fd) {
-    struct stat st;
-
-    return fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
-}
-
 void clients_opened(struct keeper *k, int id, int error, int fd) {
-    CLEANUP(closep) int owned = fd;
+    struct stat st;
+    /* Over a byte link bawn-link made it: a file, or a socket that stands for a folder (workspace/copy/treestream.h). */
+    mode_t other = k->session.sandbox.bytes ? S_IFSOCK : S_IFDIR;
+    bool is_file = fd >= 0 && fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || (st.st_mode & S_IFMT) == other);
 
     for (size_t i = 0; i < k->n_clients; i++) {
         struct keep_client *c = k->clients[i];
 
         if (c->fd < 0 || c->kind != CLIENT_OPEN || c->open_id != id || c->ending)
             continue;
-        if (owned >= 0 && is_file(owned)) {
-            client_send(k, c, (struct exec_msg){.type = EXEC_MSG_OPENED}, NULL, owned);
-            c->ending = true;
-            client_flush(k, c);
-            return;
-        }
         error = error > 0 ? error : EPROTO;
-        client_fail(k, c, -error, strerror(error));
+        if (is_file)
+            client_send(k, c, (struct exec_msg){.type = EXEC_MSG_OPENED}, NULL, fd);
+        else
+            client_fail(k, c, -error, strerror(error));
+        c->ending = true;
         client_flush(k, c);
         return;
     }

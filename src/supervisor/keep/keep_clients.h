@@ -26,8 +26,8 @@ void client_handle(struct keeper *k, struct keep_client *c);
 void client_drop(struct keeper *k, struct keep_client *c);
 /* Queued if it cannot be sent at once; fd (borrowed, -1: none) only with the first message of all. */
 void client_send(struct keeper *k, struct keep_client *c, struct exec_msg m, const void *body, int fd);
-void client_fail(struct keeper *k, struct keep_client *c, int r, const char *what);
+int client_fail(struct keeper *k, struct keep_client *c, int r, const char *what); /* 0: it is no fault of the client's */
 void client_flush(struct keeper *k, struct keep_client *c);
 bool client_waits(const struct keep_client *c);                   /* it may not be read from now */
-void clients_opened(struct keeper *k, int id, int error, int fd); /* bawn-init's answer; takes fd */
+void clients_opened(struct keeper *k, int id, int error, int fd); /* bawn-init's answer */
 void clients_sweep(struct keeper *k);

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/jsonout.h"
 #include "base/str.h"
 #include "os/process.h"
@@ -129,9 +130,9 @@ static void do_processes(struct keeper *k, const json_t *request UNUSED, struct 
 
 static void do_stop(struct keeper *k, const json_t *request, struct buf *answer) {
     const json_t *v = json_object_get(request, "seconds");
-    json_int_t seconds = v ? json_integer_value(v) : KEEP_STOP_SECONDS;
+    json_int_t seconds = !v ? KEEP_STOP_SECONDS : json_is_integer(v) ? json_integer_value(v) : -1;
 
-    if ((v && !json_is_integer(v)) || seconds < 0 || seconds > KEEP_STOP_SECONDS_MAX) {
+    if (seconds < 0 || seconds > KEEP_STOP_SECONDS_MAX) {
         control_error(answer, "\"seconds\" must be a number from 0 to 3600");
         return;
     }
@@ -143,17 +144,16 @@ static void do_kill(struct keeper *k, const json_t *request, struct buf *answer)
     json_int_t id = json_integer_value(json_object_get(request, "job"));
     json_int_t sig = json_integer_value(json_object_get(request, "signal"));
     const struct keep_job *j = id > 0 && id <= INT32_MAX ? job_find(k, (int)id) : NULL;
+    struct err err = {0};
+    int r = 0;
 
-    if (sig < 1 || sig > SIGRTMAX) {
-        control_error(answer, "\"signal\" must be the number of a signal");
-        return;
-    }
-    if (!j || j->exited) {
-        control_error(answer, "no such command runs");
-        return;
-    }
-    job_signal(k, j, (int)sig, true);
-    control_ok(answer);
+    if (sig < 1 || sig > SIGRTMAX)
+        r = err_set(&err, -EINVAL, "\"signal\" must be the number of a signal");
+    else if (!j || j->exited)
+        r = err_set(&err, -ESRCH, "no such command runs");
+    else
+        job_signal(k, j, (int)sig, true);
+    say_result(answer, r, &err);
 }
 
 static void do_rename(struct keeper *k, const json_t *request, struct buf *answer) {
@@ -185,43 +185,32 @@ static void do_no_network(struct keeper *k UNUSED, const json_t *request UNUSED,
     control_error(answer, "this sandbox has no network, so it has no rules");
 }
 
-struct keep_command {
+static const struct keep_command {
     const char *cmd;
     void (*run)(struct keeper *k, const json_t *request, struct buf *answer);
+    bool gates; /* the gate's, if there is one */
+} commands[] = {
+    {"status", do_status, false},    {"jobs", do_jobs, false},         {"processes", do_processes, false},
+    {"stop", do_stop, false},        {"kill", do_kill, false},         {"rename", do_rename, false},
+    {"freeze", do_freeze, false},    {"thaw", do_thaw, false},         {"pending", do_pending, true},
+    {"answer", do_no_network, true}, {"rules", do_no_network, true},   {"allow", do_no_network, true},
+    {"deny", do_no_network, true},   {"request", do_no_network, true}, {"requested", do_no_network, true},
 };
-
-static const struct keep_command own[] = {
-    {"status", do_status}, {"jobs", do_jobs},     {"processes", do_processes}, {"stop", do_stop},
-    {"kill", do_kill},     {"rename", do_rename}, {"freeze", do_freeze},       {"thaw", do_thaw},
-};
-
-static const struct keep_command without_gate[] = {
-    {"pending", do_pending},  {"answer", do_no_network}, {"rules", do_no_network},
-    {"allow", do_no_network}, {"deny", do_no_network},
-};
-
-static const struct keep_command *find_command(const struct keep_command *v, size_t n, const char *cmd) {
-    for (size_t i = 0; cmd && i < n; i++)
-        if (str_eq(v[i].cmd, cmd))
-            return &v[i];
-    return NULL;
-}
 
 void keep_command(void *arg, const json_t *request, struct buf *answer) {
+    const char *cmd = json_get_text(request, "cmd");
     struct keeper *k = arg;
-    const char *cmd = json_string_value(json_object_get(request, "cmd"));
-    const struct keep_command *c = find_command(own, ARRAY_LEN(own), cmd);
-    bool gate = k->session.network.gate, known;
 
-    known = c || find_command(without_gate, ARRAY_LEN(without_gate), cmd);
-    if (!c && !gate)
-        c = find_command(without_gate, ARRAY_LEN(without_gate), cmd);
-    if (c)
-        c->run(k, request, answer);
-    else if (known)
-        gate_command(k->session.network.gate, request, answer);
-    else
-        control_error(
-            answer,
-            "\"cmd\" must be status, jobs, processes, stop, kill, rename, freeze, thaw, pending, answer, rules, allow or deny");
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        if (!str_eq(commands[i].cmd, cmd))
+            continue;
+        if (commands[i].gates && k->session.network.gate)
+            gate_command(k->session.network.gate, request, answer);
+        else
+            commands[i].run(k, request, answer);
+        return;
+    }
+    control_error(
+        answer,
+        "\"cmd\" must be status, jobs, processes, stop, kill, rename, freeze, thaw, pending, answer, rules, allow, deny, request or requested");
 }

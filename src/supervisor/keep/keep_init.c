@@ -54,101 +54,77 @@ int keep_send(struct keeper *k, const struct init_msg *m, const void *body, size
     return r;
 }
 
+static void drop_first(struct keeper *k) {
+    struct outgoing *o = k->outbox.first;
+
+    k->outbox.first = o->next;
+    if (!k->outbox.first)
+        k->outbox.last = &k->outbox.first;
+    free_outgoing(o);
+}
+
 int keep_flush(struct keeper *k) {
     while (k->outbox.first) {
-        struct outgoing *o = k->outbox.first;
+        const struct outgoing *o = k->outbox.first;
         int r = sock_send(k->session.sandbox.control, o->data, o->len, o->fds, o->n_fds);
 
         if (r < 0)
             return r == -EAGAIN ? 0 : r;
-        k->outbox.first = o->next;
-        if (!k->outbox.first)
-            k->outbox.last = &k->outbox.first;
-        free_outgoing(o);
+        drop_first(k);
     }
     return 0;
 }
 
 void keep_forget_outgoing(struct keeper *k) {
-    while (k->outbox.first) {
-        struct outgoing *o = k->outbox.first;
-
-        k->outbox.first = o->next;
-        free_outgoing(o);
-    }
-    k->outbox.last = &k->outbox.first;
+    while (k->outbox.first)
+        drop_first(k);
 }
 
-static bool is_master(int fd) {
-    unsigned n;
-
-    return fd >= 0 && ioctl(fd, TIOCGPTN, &n) == 0;
-}
-
-static void on_started(struct keeper *k, struct keep_job *j, pid_t pid, int fd) {
-    CLEANUP(closep) int master = fd;
+static void on_started(struct keeper *k, struct keep_job *j, pid_t pid, int *master) {
+    bool tty = j->flags & EXEC_TTY;
+    unsigned number;
 
     if (j->pid || pid <= 0)
         return;
-    if ((j->flags & EXEC_TTY) && !is_master(master)) {
+    if (tty && (*master < 0 || ioctl(*master, TIOCGPTN, &number) < 0)) {
         job_signal(k, j, SIGKILL, true);
         job_failed(k, j, EPROTO, "its terminal did not come: too many open files, or bawn-init sent none");
         return;
     }
-    job_started(k, j, pid, j->flags & EXEC_TTY ? TAKE_FD(master) : -1);
+    job_started(k, j, pid, tty ? TAKE_FD(*master) : -1);
 }
 
-static void on_exited(struct keeper *k, struct keep_job *j, const struct init_msg *m) {
-    if (m->extra == 1)
-        job_exited(k, j, m->value, EXEC_END_NOEXEC);
-    else
-        job_exited(k, j, m->value, 0);
+static unsigned end_of(int exited) {
+    return exited == INIT_EXITED_NOEXEC
+               ? EXEC_END_NOEXEC
+               : (exited & INIT_EXITED_FULL ? EXEC_END_PRIVATE : 0u) | (exited & INIT_EXITED_PIDS ? EXEC_END_PIDS : 0u);
 }
 
-/* Processes that freezing stopped are not reported. */
-static void on_stopped(struct keeper *k, const struct keep_job *j, int sig) {
-    if (!k->freeze.thaw_ms)
-        job_send(k, j, (struct exec_msg){.type = EXEC_MSG_STOPPED, .value = sig}, NULL);
-}
-
-static void on_job(struct keeper *k, const struct init_msg *m, int fd) {
-    CLEANUP(closep) int owned = fd;
+static void on_job(struct keeper *k, const struct init_msg *m, int *fd) {
     struct keep_job *j = job_find(k, m->job);
 
     if (!j || j->exited)
         return;
     if (m->type == INIT_MSG_STARTED)
-        on_started(k, j, m->value, TAKE_FD(owned));
-    else if (m->type == INIT_MSG_STOPPED)
-        on_stopped(k, j, m->value);
+        on_started(k, j, m->value, fd);
+    else if (m->type == INIT_MSG_STOPPED && !k->freeze.thaw_ms) /* processes that freezing stopped are not reported */
+        job_send(k, j, (struct exec_msg){.type = EXEC_MSG_STOPPED, .value = m->value}, NULL);
     else if (m->type == INIT_MSG_EXITED)
-        on_exited(k, j, m);
+        job_exited(k, j, m->value, end_of(m->extra));
     else if (m->type == INIT_MSG_FAILED && !j->pid)
         job_failed(k, j, m->value, m->text);
 }
 
-/* It was asked for "/" when it was started: the answer says that it is locked down and listens. */
-static void on_open(struct keeper *k, const struct init_msg *m, int fd) {
-    CLEANUP(closep) int owned = fd;
-
-    if (k->phase == BOX_STARTING)
-        keep_is_running(k);
-    else
-        clients_opened(k, m->job, m->value, TAKE_FD(owned));
-}
-
-static void on_message(struct keeper *k, const struct init_msg *m, int fd) {
-    CLEANUP(closep) int owned = fd;
-
+static void on_message(struct keeper *k, const struct init_msg *m, int *fd) {
     switch ((enum init_msg_type)m->type) {
     case INIT_MSG_STARTED:
     case INIT_MSG_STOPPED:
     case INIT_MSG_EXITED:
-        on_job(k, m, TAKE_FD(owned));
+        on_job(k, m, fd);
         break;
     case INIT_MSG_FAILED:
         if (m->job)
-            on_job(k, m, -1);
+            on_job(k, m, fd);
         else
             keep_fail(k, -MAX_OF(m->value, 1), m->text);
         break;
@@ -159,10 +135,13 @@ static void on_message(struct keeper *k, const struct init_msg *m, int fd) {
         break;
     case INIT_MSG_INSIDE:
         if (k->session.network.gate)
-            gatekeeper_inside(k->session.network.gate, (uint32_t)m->extra, m->value, TAKE_FD(owned));
+            gatekeeper_inside(k->session.network.gate, (uint32_t)m->extra, m->value, TAKE_FD(*fd));
         break;
-    case INIT_MSG_OPEN:
-        on_open(k, m, TAKE_FD(owned));
+    case INIT_MSG_OPEN: /* it was asked for "/" when it was started: the answer says that it is locked down and listens */
+        if (k->phase == BOX_STARTING)
+            keep_is_running(k);
+        else
+            clients_opened(k, m->job, m->value, *fd);
         break;
     case INIT_MSG_SIGNAL:
     case INIT_MSG_GO:
@@ -177,20 +156,19 @@ static void on_message(struct keeper *k, const struct init_msg *m, int fd) {
 void keep_receive(struct keeper *k) {
     for (int i = 0; i < MESSAGES_PER_TURN && !k->ended; i++) {
         struct init_msg m = {.type = 0};
-        int fds[1];
+        CLEANUP(closep) int fd = -1;
         size_t n_fds = 1;
-        long n = sock_recv(k->session.sandbox.control, &m, sizeof m, fds, &n_fds);
+        long n = sock_recv(k->session.sandbox.control, &m, sizeof m, &fd, &n_fds);
 
         if (n == -EAGAIN)
             return;
         if (n == -EBADMSG) /* there was no room for its descriptor: the message came all the same */
             n = sizeof m;
         if (n != (long)sizeof m) {
-            fd_close_all(fds, n_fds);
             keep_fail(k, -ECHILD, "the sandbox's PID 1 was killed");
             return;
         }
         m.text[sizeof m.text - 1] = 0;
-        on_message(k, &m, n_fds ? fds[0] : -1);
+        on_message(k, &m, &fd);
     }
 }

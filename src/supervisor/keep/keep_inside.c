@@ -31,14 +31,6 @@ static size_t add_pids(const char *text, pid_t init, pid_t *ret, size_t n, size_
     return n;
 }
 
-static size_t from_group(const struct cgroup *cg, pid_t init, pid_t *ret, size_t max) {
-    CLEANUP(freep) char *text = malloc(LIST_MAX);
-
-    if (!text || fd_read_file_at(cg->groups[0].dir, "cgroup.procs", text, LIST_MAX) <= 0)
-        return 0;
-    return add_pids(text, init, ret, 0, max);
-}
-
 /* Children of every thread of a process. */
 static size_t add_children(pid_t pid, pid_t init, pid_t *ret, size_t n, size_t max) {
     CLEANUP(dir_done) struct dir d = DIR_INIT;
@@ -55,18 +47,20 @@ static size_t add_children(pid_t pid, pid_t init, pid_t *ret, size_t n, size_t m
     return n;
 }
 
-static size_t from_tree(pid_t init, pid_t *ret, size_t max) {
-    size_t n = add_children(init, init, ret, 0, max);
-
-    for (size_t i = 0; i < n; i++)
-        n = add_children(ret[i], init, ret, n, max);
-    return n;
-}
-
 size_t inside_pids(const struct keeper *k, pid_t *ret, size_t max) {
     const struct sandbox *sb = &k->session.sandbox;
+    CLEANUP(freep) char *text = sb->cgroup.n ? malloc(LIST_MAX) : NULL;
+    size_t n = 0;
 
-    return sb->cgroup.n ? from_group(&sb->cgroup, sb->pid, ret, max) : from_tree(sb->pid, ret, max);
+    if (sb->cgroup.n) {
+        bool is_read = text && fd_read_file_at(sb->cgroup.groups[0].dir, "cgroup.procs", text, LIST_MAX) > 0;
+
+        return is_read ? add_pids(text, sb->pid, ret, 0, max) : 0;
+    }
+    n = add_children(sb->pid, sb->pid, ret, 0, max);
+    for (size_t i = 0; i < n; i++)
+        n = add_children(ret[i], sb->pid, ret, n, max);
+    return n;
 }
 
 /* For people ------------------------------------------------------------------------------------------------------- */
@@ -107,7 +101,7 @@ static void add_command(pid_t pid, struct buf *out) {
 
 void inside_json(const struct keeper *k, struct buf *out) {
     CLEANUP(freep) pid_t *pids = calloc(PIDS_MAX, sizeof *pids);
-    size_t n = pids ? inside_pids(k, pids, PIDS_MAX) : 0;
+    size_t n = pids && !k->session.sandbox.bytes ? inside_pids(k, pids, PIDS_MAX) : 0; /* else they are the engine's */
 
     buf_addc(out, '[');
     for (size_t i = 0; i < n; i++) {
@@ -164,11 +158,6 @@ static char state_of(pid_t pid) {
     return p[2];
 }
 
-/* Runs, or will: not stopped, no zombie. */
-static bool is_awake(char state) {
-    return state && !strchr("TtZX", state);
-}
-
 /* Where the process is by a descriptor, so that no other one that got its number is meant. */
 static void signal_inside(const struct keeper *k, pid_t pid, int sig) {
     CLEANUP(closep) int fd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -189,13 +178,6 @@ static int add_frozen(struct keeper *k, pid_t pid) {
     return VEC_ADD(k->freeze.pids, k->freeze.n, pid);
 }
 
-static void continue_each(struct keeper *k) {
-    for (size_t i = 0; i < k->freeze.n; i++)
-        signal_inside(k, k->freeze.pids[i], SIGCONT);
-    free(TAKE_PTR(k->freeze.pids));
-    k->freeze.n = 0;
-}
-
 /* PIDS_MAX at most. *ret_waiting: how many of them are in the kernel, where no signal is looked at. */
 static size_t find_awake(const struct keeper *k, pid_t *ret, size_t *ret_waiting) {
     size_t all = inside_pids(k, ret, PIDS_MAX), n = 0;
@@ -204,21 +186,12 @@ static size_t find_awake(const struct keeper *k, pid_t *ret, size_t *ret_waiting
     for (size_t i = 0; i < all; i++) {
         char state = state_of(ret[i]);
 
-        if (!is_awake(state))
+        if (!state || strchr("TtZX", state)) /* stopped, or a zombie */
             continue;
         *ret_waiting += state == 'D';
         ret[n++] = ret[i];
     }
     return n;
-}
-
-static int stop_each(struct keeper *k, const pid_t *pids, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        if (add_frozen(k, pids[i]) < 0)
-            return -ENOMEM;
-        signal_inside(k, pids[i], SIGSTOP);
-    }
-    return 0;
 }
 
 /*
@@ -248,8 +221,11 @@ static int freeze_each(struct keeper *k, struct err *err) {
 
         if (n == 0)
             return 0;
-        if (stop_each(k, pids, n) < 0)
-            return err_oom(err);
+        for (size_t i = 0; i < n; i++) {
+            if (add_frozen(k, pids[i]) < 0)
+                return err_oom(err);
+            signal_inside(k, pids[i], SIGSTOP);
+        }
         stuck = waiting == n ? stuck + 1 : 0;
         if (stuck == STUCK_NAPS) {
             let_finish(k, pids, patience);
@@ -261,15 +237,11 @@ static int freeze_each(struct keeper *k, struct err *err) {
     return pids ? err_set(err, -EBUSY, "something inside cannot be stopped now") : err_oom(err);
 }
 
-/* A process that was killed lets go of its lock a moment before its pidfd says so. */
-static bool is_froze_gone(const struct keeper *k) {
-    return k->freeze.by >= 0 && poll(&(struct pollfd){.fd = k->freeze.by, .events = POLLIN}, 1, DYING_MS) > 0;
-}
-
 int inside_freeze(struct keeper *k, pid_t pid, struct err *err) {
     int dir = freezer(k), r;
 
-    if (k->freeze.thaw_ms && is_froze_gone(k))
+    /* A process that was killed lets go of its lock a moment before its pidfd says so. */
+    if (k->freeze.thaw_ms && k->freeze.by >= 0 && poll(&(struct pollfd){.fd = k->freeze.by, .events = POLLIN}, 1, DYING_MS) > 0)
         inside_thaw(k);
     if (k->freeze.thaw_ms)
         return err_set(err, -EBUSY, "the sandbox is frozen already");
@@ -284,7 +256,10 @@ int inside_freeze(struct keeper *k, pid_t pid, struct err *err) {
 void inside_thaw(struct keeper *k) {
     if (k->freeze.group)
         fd_write_file_at(freezer(k), "cgroup.freeze", "0");
-    continue_each(k);
+    for (size_t i = 0; i < k->freeze.n; i++)
+        signal_inside(k, k->freeze.pids[i], SIGCONT);
+    free(TAKE_PTR(k->freeze.pids));
+    k->freeze.n = 0;
     k->freeze.group = false;
     k->freeze.thaw_ms = 0;
     closep(&k->freeze.by);

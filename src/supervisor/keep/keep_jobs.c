@@ -11,6 +11,7 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "supervisor/keep/keep_priv.h"
+#include "supervisor/session/audit_run.h"
 
 struct keep_job *job_find(const struct keeper *k, int id) {
     for (size_t i = k->n_jobs; i-- > 0;)
@@ -43,14 +44,9 @@ static char *describe_command(const struct exec_request *r) {
     return buf_take(&b);
 }
 
-static uint64_t time_limit(const struct keeper *k, uint64_t wish_ms) {
-    uint64_t most_ms = k->opt->run.settings->limits.timeout_ms;
-
-    return !most_ms ? wish_ms : !wish_ms ? most_ms : MIN_OF(wish_ms, most_ms);
-}
-
 static struct keep_job *add_job(struct keeper *k, struct keep_client *c, const struct exec_request *r) {
-    uint64_t now = clock_ms(), limit = time_limit(k, r->timeout_ms);
+    uint64_t most = k->opt->run.settings->limits.timeout_ms, wish = r->timeout_ms, now = clock_ms();
+    uint64_t limit = most && wish ? MIN_OF(most, wish) : MAX_OF(most, wish);
     struct keep_job *j = calloc(1, sizeof *j);
 
     if (!j || VEC_ADD(k->jobs, k->n_jobs, j) < 0) {
@@ -136,7 +132,7 @@ static int start_decoded(struct keeper *k, struct keep_client *c, struct exec_re
         return e;
     if (!j)
         return err_oom(err);
-    e = keep_audit_exec(k, j, r, err); /* what cannot be recorded is not done */
+    e = audit_run_exec(k->audit, j->id, r->argv, r->argc, r->cwd, err); /* what cannot be recorded is not done */
     if (e >= 0 && (e = session_wake(&k->session, err)) < 0)
         keep_fail(k, e, err->msg);
     if (e >= 0 && (r->flags & EXEC_BACKGROUND))
@@ -197,7 +193,7 @@ void job_started(struct keeper *k, struct keep_job *j, pid_t pid, int master) {
 
     j->pid = pid;
     if (background && owned >= 0)
-        job_io_master(k, j, TAKE_FD(owned));
+        job_io_master(j, TAKE_FD(owned));
     if (!c)
         return;
     if (background) {
@@ -224,14 +220,14 @@ void job_failed(struct keeper *k, struct keep_job *j, int error, const char *wha
 
     buf_add_printable(&text, what);
     if (note_pids(k) || error == EAGAIN)
-        buf_addf(&text, ": all of the %" PRIu64 " processes that this sandbox may have are running", k->session.plan.limits.pids);
+        buf_addf(&text, ": the most processes that this sandbox may have, %" PRIu64 ", are running", k->session.plan.limits.pids);
     j->end |= EXEC_END_NOEXEC;
     j->status = error;
     keep_audit_exit(k, j);
-    if (j->owner)
+    if (j->owner) {
         client_fail(k, j->owner, -MAX_OF(error, 1), buf_str(&text));
-    if (j->owner)
         client_flush(k, j->owner);
+    }
     forget_job(k, j);
     keep_touch(k);
 }
@@ -269,35 +265,33 @@ void job_exited(struct keeper *k, struct keep_job *j, int status, unsigned end) 
         j->end |= EXEC_END_MEMORY;
         keep_audit_limit(k, RUN_LIMIT_MEMORY);
     }
-    note_pids(k);
+    if (j->end & EXEC_END_PIDS)
+        keep_audit_limit(k, RUN_LIMIT_PIDS);
+    else if (note_pids(k))
+        j->end |= EXEC_END_PIDS;
+    if (j->end & EXEC_END_PRIVATE)
+        keep_audit_limit(k, RUN_LIMIT_PRIVATE);
     keep_audit_exit(k, j);
     keep_touch(k);
-    if (j->io && !job_io_silent(j)) {
+    if (j->pid && !job_io_silent(j))
         j->linger_at_ms = clock_ms() + KEEP_LINGER_MS;
-        if (!j->pid) /* it never began: its clients get the answer at once */
-            finish_job(k, j);
-        return;
-    }
-    finish_job(k, j);
+    else /* also if it never began: its clients get the answer at once */
+        finish_job(k, j);
 }
 
-void job_hang_up(struct keeper *k, struct keep_job *j) {
-    if (j->exited)
-        return;
-    job_signal(k, j, SIGHUP, true);
+/* What does not end by this signal is killed a little later. */
+static void ask_to_end(struct keeper *k, struct keep_job *j, int sig) {
+    job_signal(k, j, sig, true);
     job_signal(k, j, SIGCONT, true);
     j->kill_at_ms = clock_ms() + KEEP_GRACE_MS;
 }
 
+void job_hang_up(struct keeper *k, struct keep_job *j) {
+    if (!j->exited)
+        ask_to_end(k, j, SIGHUP);
+}
+
 /* Time ------------------------------------------------------------------------------------------------------------- */
-
-static uint64_t sooner_ms(uint64_t a, uint64_t b) {
-    return !a ? b : !b ? a : MIN_OF(a, b);
-}
-
-uint64_t job_next_ms(const struct keep_job *j) {
-    return sooner_ms(sooner_ms(j->timeout_at_ms, j->kill_at_ms), sooner_ms(j->linger_at_ms, job_io_next_ms(j)));
-}
 
 void job_tick(struct keeper *k, struct keep_job *j, uint64_t now) {
     if (j->linger_at_ms && (now >= j->linger_at_ms || job_io_silent(j)))
@@ -305,9 +299,7 @@ void job_tick(struct keeper *k, struct keep_job *j, uint64_t now) {
     if (j->timeout_at_ms && now >= j->timeout_at_ms) {
         j->timeout_at_ms = 0;
         j->end |= EXEC_END_TIMEOUT;
-        job_signal(k, j, SIGTERM, true);
-        job_signal(k, j, SIGCONT, true);
-        j->kill_at_ms = now + KEEP_GRACE_MS;
+        ask_to_end(k, j, SIGTERM);
     }
     if (j->kill_at_ms && now >= j->kill_at_ms) {
         j->kill_at_ms = 0;
@@ -323,9 +315,8 @@ void jobs_end(struct keeper *k) {
     for (size_t i = 0; i < k->n_jobs; i++) {
         struct keep_job *j = k->jobs[i];
 
-        for (int turn = 0; j->io && !job_io_silent(j) && turn < DRAIN_TURNS; turn++) {
+        for (int turn = 0; !job_io_silent(j) && turn < DRAIN_TURNS; turn++)
             job_io_handle(k, j, (const struct pollfd[JOB_IO_POLL]){{.revents = POLLIN}, {.revents = POLLIN}});
-        }
         if (!j->exited)
             job_exited(k, j, SIGKILL, EXEC_END_STOP | k->lost);
         if (j->linger_at_ms)
@@ -365,7 +356,6 @@ void jobs_sweep(struct keeper *k) {
 void jobs_free(struct keeper *k) {
     for (size_t i = 0; i < k->n_jobs; i++)
         free_job(k, k->jobs[i]);
-    free(k->jobs);
-    k->jobs = NULL;
+    free(TAKE_PTR(k->jobs));
     k->n_jobs = 0;
 }

@@ -57,16 +57,16 @@ void job_started(struct keeper *k, struct keep_job *j, pid_t pid, int master); /
 void job_failed(struct keeper *k, struct keep_job *j, int error, const char *what);
 void job_exited(struct keeper *k, struct keep_job *j, int status, unsigned end);
 void job_send(struct keeper *k, const struct keep_job *j, struct exec_msg m, const void *body); /* to all of its clients */
-uint64_t job_next_ms(const struct keep_job *j); /* when something has to be done about it; 0: never */
 void job_tick(struct keeper *k, struct keep_job *j, uint64_t now);
 void jobs_end(struct keeper *k); /* nothing inside runs any more */
 void jobs_sweep(struct keeper *k);
 void jobs_free(struct keeper *k);
 
 /* keep_streams.c: jobs in the background */
+/* ret_inside: -1 each, and so they are on failure and with a pty. */
 int job_io_new(struct keeper *k, struct keep_job *j, int ret_inside[3], struct err *err);
 void job_io_free(struct keep_job *j);
-void job_io_master(struct keeper *k, struct keep_job *j, int master); /* takes it */
+void job_io_master(struct keep_job *j, int master); /* takes it */
 enum { JOB_IO_POLL = 3 };
 size_t job_io_poll(const struct keeper *k, struct keep_job *j, struct pollfd *out);   /* JOB_IO_POLL, or none */
 size_t job_io_handle(struct keeper *k, struct keep_job *j, const struct pollfd *fds); /* the same ones; returns how many */

@@ -36,13 +36,6 @@ void keep_fail(struct keeper *k, int r, const char *why) {
     k->asked = k->phase == BOX_STOPPING; /* PID 1 that goes while all are being ended is no failure */
 }
 
-/* Shells ignore SIGTERM; their terminals hang up. */
-static void hang_up_terminals(struct keeper *k) {
-    for (size_t i = 0; i < k->n_jobs; i++)
-        if (!k->jobs[i]->exited && (k->jobs[i]->flags & EXEC_TTY))
-            job_signal(k, k->jobs[i], SIGHUP, true);
-}
-
 void keep_stop(struct keeper *k, int seconds, const char *why) {
     uint64_t now = clock_ms();
 
@@ -54,7 +47,9 @@ void keep_stop(struct keeper *k, int seconds, const char *why) {
     inside_thaw(k);
     keep_save(k, BOX_STOPPING);
     signal_all(k, SIGTERM);
-    hang_up_terminals(k);
+    for (size_t i = 0; i < k->n_jobs; i++) /* shells ignore SIGTERM; their terminals hang up */
+        if (!k->jobs[i]->exited && (k->jobs[i]->flags & EXEC_TTY))
+            job_signal(k, k->jobs[i], SIGHUP, true);
     signal_all(k, SIGCONT);
     k->at.stop_ms = now + (uint64_t)seconds * 1000;
     k->at.look_ms = now + LOOK_FIRST_MS;
@@ -80,6 +75,7 @@ static void want_time(struct evloop *l, void *arg) {
     const struct keeper *k = arg;
     const uint64_t moments[] = {k->at.stop_ms, k->at.look_ms, k->at.save_ms, k->freeze.thaw_ms, idle_at(k)};
 
+    evloop_want(l, k->freeze.by, POLLIN); /* the process that froze the sandbox is gone */
     evloop_wake_in(l, KEEP_ALONE_MS);
     for (size_t i = 0; i < ARRAY_LEN(moments); i++)
         evloop_wake_at(l, moments[i]);
@@ -88,7 +84,8 @@ static void want_time(struct evloop *l, void *arg) {
 /* Is a process left inside? If not, the disk need not be watched; while stopping it is the end. */
 static void look_inside(struct keeper *k, uint64_t now) {
     pid_t one[1];
-    bool empty = inside_pids(k, one, ARRAY_LEN(one)) == 0;
+    bool empty =
+        k->session.sandbox.bytes || inside_pids(k, one, ARRAY_LEN(one)) == 0; /* another kernel's are not seen: the jobs count */
 
     if (k->phase == BOX_STOPPING) {
         k->asked = k->ended = empty && !k->n_running; /* how a job ended may still be on its way */
@@ -101,13 +98,17 @@ static void look_inside(struct keeper *k, uint64_t now) {
 }
 
 static void check_watch(struct keeper *k) {
+    enum session_limit reached;
+
     if (!k->n_running && !k->session.watch.paused && !k->at.look_ms)
         k->at.look_ms = clock_ms() + LOOK_IDLE_MS;
-    if (watch_check(&k->session.watch) != WATCH_DISK)
+    reached = session_check(&k->session);
+    if (reached != SESSION_DISK && reached != SESSION_TMP)
         return;
-    keep_audit_limit(k, RUN_LIMIT_DISK);
-    k->lost |= EXEC_END_DISK;
-    keep_fail(k, -EDQUOT, "the limit on disk space was reached");
+    keep_audit_limit(k, reached == SESSION_TMP ? RUN_LIMIT_PRIVATE : RUN_LIMIT_DISK);
+    k->lost |= reached == SESSION_TMP ? EXEC_END_PRIVATE : EXEC_END_DISK;
+    keep_fail(k, -EDQUOT,
+              reached == SESSION_TMP ? "the limit on /tmp (--tmp-size) was reached" : "the limit on disk space was reached");
 }
 
 static void stop_idle(struct keeper *k) {
@@ -125,7 +126,7 @@ static bool is_forgotten(const struct keeper *k) {
     return k->phase == BOX_RUNNING && fstat(k->box->fd, &st) == 0 && st.st_nlink == 0;
 }
 
-static int on_time(void *arg, const struct pollfd *fds UNUSED, size_t n UNUSED) {
+static int on_time(void *arg, const struct pollfd *fds, size_t n UNUSED) {
     struct keeper *k = arg;
     uint64_t now = clock_ms();
 
@@ -141,7 +142,7 @@ static int on_time(void *arg, const struct pollfd *fds UNUSED, size_t n UNUSED) 
         look_inside(k, now);
     if (k->at.stop_ms && now >= k->at.stop_ms)
         k->asked = k->ended = true;
-    if (k->freeze.thaw_ms && now >= k->freeze.thaw_ms)
+    if (k->freeze.thaw_ms && (fds[0].revents || now >= k->freeze.thaw_ms))
         inside_thaw(k);
     if (idle_at(k) && now >= idle_at(k))
         stop_idle(k);
@@ -154,16 +155,12 @@ static int on_time(void *arg, const struct pollfd *fds UNUSED, size_t n UNUSED) 
 
 /* Clients, jobs and bawn-init ------------------------------------------------------------------------------------- */
 
-/* A client that comes before the sandbox runs waits in the queue of the listener. */
-static bool may_connect(const struct keeper *k) {
-    return k->phase != BOX_STARTING && k->n_clients < KEEP_CLIENTS_MAX;
-}
-
 /* Requests wait while bawn-init has no room. A client that waits for an answer only hangs up. */
 static void want_clients(struct evloop *l, void *arg) {
     const struct keeper *k = arg;
 
-    evloop_want(l, may_connect(k) ? k->exec.listener : -1, POLLIN);
+    /* A client that comes before the sandbox runs waits in the queue of the listener. */
+    evloop_want(l, k->phase != BOX_STARTING && k->n_clients < KEEP_CLIENTS_MAX ? k->exec.listener : -1, POLLIN);
     for (size_t i = 0; i < k->n_clients; i++) {
         const struct keep_client *c = k->clients[i];
         bool quiet = client_waits(c) || k->outbox.first;
@@ -199,10 +196,14 @@ static void want_jobs(struct evloop *l, void *arg) {
 
     for (size_t i = 0; i < k->n_jobs; i++) {
         struct pollfd *p = evloop_slots(l, JOB_IO_POLL);
+        struct keep_job *j = k->jobs[i];
 
         if (p)
-            evloop_give_back(l, JOB_IO_POLL - job_io_poll(k, k->jobs[i], p));
-        evloop_wake_at(l, job_next_ms(k->jobs[i]));
+            evloop_give_back(l, JOB_IO_POLL - job_io_poll(k, j, p));
+        evloop_wake_at(l, j->timeout_at_ms);
+        evloop_wake_at(l, j->kill_at_ms);
+        evloop_wake_at(l, j->linger_at_ms);
+        evloop_wake_at(l, job_io_next_ms(j));
     }
 }
 
@@ -234,15 +235,6 @@ static int on_init(void *arg, const struct pollfd *fds, size_t n UNUSED) {
     return 0;
 }
 
-static void want_freezer(struct evloop *l, void *arg) {
-    evloop_want(l, ((const struct keeper *)arg)->freeze.by, POLLIN);
-}
-
-static int on_freezer_gone(void *arg, const struct pollfd *fds UNUSED, size_t n UNUSED) {
-    inside_thaw(arg);
-    return 0;
-}
-
 static void want_control(struct evloop *l, void *arg) {
     const struct keeper *k = arg;
     struct pollfd *p = evloop_slots(l, CONTROL_POLL_MAX);
@@ -259,7 +251,6 @@ static int on_control(void *arg, const struct pollfd *fds UNUSED, size_t n UNUSE
 int keep_loop(struct keeper *k, struct err *err) {
     struct evloop_source sources[] = {
         {.fd = k->signals, .events = POLLIN, .ready = on_signals, .arg = k},
-        {.prepare = want_freezer, .ready = on_freezer_gone, .arg = k},
         {.prepare = session_want, .ready = session_ready, .each_turn = true, .arg = &k->session},
         {.prepare = want_init, .ready = on_init, .each_turn = true, .arg = k},
         {.prepare = want_jobs, .ready = on_jobs, .arg = k},

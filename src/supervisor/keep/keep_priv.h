@@ -106,25 +106,18 @@ struct keeper {
     } seen; /* events of the control group that are in the audit log */
 };
 
-/* keep.c: answers the process that started us, once; messages go to the log from then on. -EPIPE: it has ended. */
-int keep_answer(struct keeper *k, int r, const struct err *err);
+/* keep.c */
 void keep_rotate_log(const struct keeper *k);
-
-/* keep_run.c: the life of a keeper, from prepared options to the last trace. Errors go through err. */
-int keep_run(struct keeper *k, struct err *err);
 void keep_is_running(struct keeper *k); /* bawn-init has answered: so does the starter get its answer */
+void keep_save(struct keeper *k, enum box_phase phase);
+void keep_touch(struct keeper *k); /* something was executed, or ended; written soon */
+void keep_audit_exit(struct keeper *k, const struct keep_job *j);
+void keep_audit_limit(struct keeper *k, enum run_limit which);
 
 /* keep_socket.c: the exec socket's name is the sandbox's. */
 int keep_listen(struct keeper *k, struct err *err);
 void keep_unlisten(struct keeper *k);
 int keep_rename(struct keeper *k, const char *name, struct err *err);
-
-/* keep_run.c: what is written down */
-void keep_save(struct keeper *k, enum box_phase phase);
-void keep_touch(struct keeper *k); /* something was executed, or ended; written soon */
-int keep_audit_exec(struct keeper *k, const struct keep_job *j, const struct exec_request *r, struct err *err);
-void keep_audit_exit(struct keeper *k, const struct keep_job *j);
-void keep_audit_limit(struct keeper *k, enum run_limit which);
 
 /* keep_loop.c */
 int keep_loop(struct keeper *k, struct err *err);

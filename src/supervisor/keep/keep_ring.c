@@ -13,20 +13,17 @@ static size_t piece_len(const char *head) {
     return (size_t)(unsigned char)head[1] | (size_t)(unsigned char)head[2] << 8;
 }
 
-static void drop_oldest(struct keep_ring *r) {
-    size_t n = HEAD + piece_len(r->data + r->start);
-
-    r->start += n;
-    r->len -= n;
-}
-
 /* Room for n bytes behind what is there: the oldest go, then all moves to the front, then it grows. */
 static bool make_ring_room(struct keep_ring *r, size_t n) {
     size_t cap = r->cap ? r->cap : FIRST_CAP;
     char *grown;
 
-    while (r->len + n > KEEP_RING_MAX)
-        drop_oldest(r);
+    while (r->len + n > KEEP_RING_MAX) {
+        size_t oldest = HEAD + piece_len(r->data + r->start);
+
+        r->start += oldest;
+        r->len -= oldest;
+    }
     if (r->start && r->start + r->len + n > r->cap) {
         memmove(r->data, r->data + r->start, r->len);
         r->start = 0;

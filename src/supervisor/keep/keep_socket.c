@@ -2,8 +2,8 @@
 /* The exec socket of a persistent sandbox: its name is the sandbox's, so it is renamed with it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,21 +18,16 @@ static const char folder_name[] = "box";
 
 static int open_sockets(struct keeper *k, struct err *err) {
     CLEANUP(closep) int top = -1;
-    CLEANUP(closep) int fd = -1;
-    struct stat st;
     int r = control_open_folder(k->opt->run.facts->environ_, &top, err);
 
     if (r < 0)
         return r;
     if (mkdirat(top, folder_name, 0700) < 0 && errno != EEXIST)
         return err_sys(err, -errno, "folder of the exec sockets");
-    fd = openat(top, folder_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return err_sys(err, -errno, "folder of the exec sockets");
-    if (st.st_uid != geteuid() || (st.st_mode & 022))
+    k->exec.folder = control_own_folder(top, folder_name);
+    if (k->exec.folder == -EPERM)
         return err_set(err, -EPERM, "the folder of the exec sockets belongs to another user, or others may write there");
-    k->exec.folder = TAKE_FD(fd);
-    return 0;
+    return k->exec.folder < 0 ? err_sys(err, k->exec.folder, "folder of the exec sockets") : 0;
 }
 
 /* We hold the lock of this name, so a socket that answers belongs to a sandbox of the same name in another state folder. */
@@ -62,12 +57,6 @@ void keep_unlisten(struct keeper *k) {
 
 /* Renaming --------------------------------------------------------------------------------------------------------- */
 
-static int rename_new(int folder, const char *from, const char *to) {
-    enum { NOREPLACE = 1 };
-
-    return syscall(SYS_renameat2, folder, from, folder, to, NOREPLACE) < 0 ? -errno : 0;
-}
-
 /* Mounts and descriptors do not care; a git worktree has its path and branch written down in the repository. */
 static int rename_run(struct keeper *k, const char *old, const char *name, struct err *err) {
     struct stage *st = &k->session.stage;
@@ -84,7 +73,7 @@ static int rename_run(struct keeper *k, const char *old, const char *name, struc
     path = str_dupf("%s/%s", st->runs, name);
     if (!own || !path)
         return err_oom(err);
-    r = runs < 0 ? -errno : rename_new(runs, old, name);
+    r = runs < 0 || syscall(SYS_renameat2, runs, old, runs, name, RENAME_NOREPLACE) < 0 ? -errno : 0;
     if (r < 0)
         return r == -EEXIST ? err_set(err, r, "there is a run '%s' already (see 'bawn review')", name)
                             : err_sys(err, r, "rename the run's folder");

@@ -73,7 +73,7 @@ static int make_streams(struct job_io *io, int inside[3], struct err *err) {
 
 int job_io_new(struct keeper *k, struct keep_job *j, int ret_inside[3], struct err *err) {
     struct job_io *io = calloc(1, sizeof *io);
-    int inside[3] = {-1, -1, -1}, r = 0;
+    int r = 0;
     bool tty = j->flags & EXEC_TTY;
 
     if (!io)
@@ -86,14 +86,10 @@ int job_io_new(struct keeper *k, struct keep_job *j, int ret_inside[3], struct e
         r = io->out[i].log < 0 ? err_sys(err, -errno, "log of the command") : 0;
     }
     if (r == 0 && !tty)
-        r = make_streams(io, inside, err);
-    if (r < 0) {
-        for (int i = 0; i < 3; i++)
-            closep(&inside[i]);
-        return r;
-    }
-    memcpy(ret_inside, inside, sizeof inside);
-    return 0;
+        r = make_streams(io, ret_inside, err);
+    for (int i = 0; r < 0 && i < 3; i++)
+        closep(&ret_inside[i]);
+    return r;
 }
 
 static void end_stream(struct job_stream *s) {
@@ -113,7 +109,7 @@ void job_io_free(struct keep_job *j) {
     j->io = NULL;
 }
 
-void job_io_master(struct keeper *k UNUSED, struct keep_job *j, int master) {
+void job_io_master(struct keep_job *j, int master) {
     if (!j->io || j->io->out[0].fd >= 0 || fcntl(master, F_SETFL, O_RDWR | O_NONBLOCK) < 0)
         close(master);
     else
@@ -200,12 +196,6 @@ bool job_io_full(const struct keep_job *j) {
     return j->io && input_fd(j) >= 0 && j->io->typed.len - j->io->typed_at > KEEP_INPUT_MAX;
 }
 
-static void forget_typed(struct job_io *io) {
-    buf_done(&io->typed);
-    io->typed = (struct buf)BUF_INIT(2 * (size_t)KEEP_INPUT_MAX);
-    io->typed_at = 0;
-}
-
 static void write_input(struct keep_job *j) {
     struct job_io *io = j->io;
     int fd = input_fd(j);
@@ -223,18 +213,11 @@ static void write_input(struct keep_job *j) {
         }
         io->typed_at += (size_t)n;
     }
-    forget_typed(io);
+    buf_done(&io->typed);
+    io->typed = (struct buf)BUF_INIT(2 * (size_t)KEEP_INPUT_MAX);
+    io->typed_at = 0;
     if (io->input_ends)
         closep(&io->input);
-}
-
-/* Room is counted from the first byte that is not written yet. */
-static void drop_written(struct job_io *io) {
-    if (!io->typed_at)
-        return;
-    io->typed.len -= io->typed_at;
-    memmove(io->typed.data, io->typed.data + io->typed_at, io->typed.len);
-    io->typed_at = 0;
 }
 
 void job_io_type(struct keep_job *j, const char *bytes, size_t len) {
@@ -242,7 +225,10 @@ void job_io_type(struct keep_job *j, const char *bytes, size_t len) {
 
     if (!io || input_fd(j) < 0 || io->input_ends)
         return;
-    drop_written(io);
+    if (io->typed_at) { /* room is counted from the first byte that is not written yet */
+        io->typed.len -= io->typed_at;
+        memmove(io->typed.data, io->typed.data + TAKE(io->typed_at, 0), io->typed.len);
+    }
     if (len == 0)
         io->input_ends = !(j->flags & EXEC_TTY);
     else

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Questions of a gate for the human outside (N6): may the sandbox reach this host? And of the supervisor: may it log in (login.h)? The type of
- * the message says which: GATE_MSG_ASK, GATE_MSG_OPEN. The first answer counts, of
+ * Questions of a gate for the human outside (N6): may the sandbox reach this host? And of the supervisor: may it log in (login.h)? And of an agent: may it
+ * have this (gate_requests.c)? The type of the message says which: GATE_MSG_ASK, GATE_MSG_OPEN, GATE_MSG_REQUEST. The first answer counts, of
  *
  *     the terminal of `bawn run`    if the run has one in raw mode (stdio_prompt.h)
- *     the hook                      a program of the user's (ask_hook.h); then the terminal is not used
+ *     the hook                      a program of the user's, outside the sandbox and without a shell; then the terminal is not used. It gets
+ *                                   the question as a JSON object on its standard input, and prints deny, allow (or once), session or
+ *                                   always. Whatever else it does means deny
  *     `bawn policy approve`         over the control socket (control.h)
  *
  * Equal questions are one; one is asked at a time; more than ASKER_PER_MINUTE are denied unasked, so that a sandbox cannot wear its human
@@ -22,6 +24,7 @@ struct err;
 struct stdio;
 struct asker;
 
+enum { GATE_REQUEST_OUTSIDE = 1 /* value of a GATE_MSG_REQUEST that came over the control socket */ };
 enum { ASKER_QUESTIONS_MAX = 32, ASKER_IDS_MAX = 512, ASKER_PER_MINUTE = 10, ASKER_DEAF_MS = 300, ASKER_POLL_MAX = 1 };
 
 extern const char *const asker_answer_names[GATE_ANSWERS]; /* "deny", "once", "session", "always" */
@@ -44,11 +47,14 @@ void asker_listen(struct asker *a, asker_fn *fn, void *arg);
 
 void asker_ask(struct asker *a, const struct gate_msg *question); /* may answer at once */
 void asker_cancel(struct asker *a, uint32_t id);
-void asker_forget(struct asker *a); /* the gate has ended: no connection waits any more */
+/* The gate has ended: no connection waits any more. all: nor does any client that asked over the control socket. */
+void asker_forget(struct asker *a, bool all);
 
 /* For the control socket: [{"id", "host", "port", "method", "path", "reason", "waiting", "seconds"}, ...]; -ENOENT: no such question. */
 void asker_pending_json(const struct asker *a, struct buf *out);
-int asker_answer(struct asker *a, uint32_t number, enum gate_answer answer);
+int asker_answer(struct asker *a, uint32_t number, enum gate_answer answer, const char *said);
+/* Within asker_fn: what the human said with the answer, or why it counts as no; printable, may be "". */
+const char *asker_said(const struct asker *a);
 
 size_t asker_poll(struct asker *a, struct pollfd *out); /* at most ASKER_POLL_MAX */
 int asker_timeout(const struct asker *a);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/jsonout.h"
 #include "base/str.h"
 #include "supervisor/network/asker.h"
@@ -33,15 +34,22 @@ static void do_pending(struct gatekeeper *g, const json_t *request UNUSED, struc
 
 static void do_answer(struct gatekeeper *g, const json_t *request, struct buf *answer) {
     const char *word = json_string_value(json_object_get(request, "answer"));
+    struct jsonout j;
     json_int_t id = json_integer_value(json_object_get(request, "id"));
 
+    g->requests.note[0] = 0;
     for (int i = 0; word && i < GATE_ANSWERS; i++) {
         if (!str_eq(word, asker_answer_names[i]))
             continue;
-        if (!g->opts.asker || id < 1 || id > UINT32_MAX || asker_answer(g->opts.asker, (uint32_t)id, (enum gate_answer)i) < 0)
+        if (!g->opts.asker || id < 1 || id > UINT32_MAX ||
+            asker_answer(g->opts.asker, (uint32_t)id, (enum gate_answer)i, json_get_text(request, "reason")) < 0)
             control_error(answer, "no such question: it was answered, or its connection has ended");
-        else
-            control_ok(answer);
+        else {
+            j = begin_answer(answer);
+            if (g->requests.note[0])
+                jsonout_text(&j, "note", g->requests.note);
+            jsonout_close(&j, '}');
+        }
         return;
     }
     control_error(answer, "\"answer\" must be deny, once, session or always");
@@ -100,15 +108,15 @@ static void do_rules(struct gatekeeper *g, const json_t *request UNUSED, struct 
     jsonout_close(&j, '}');
 }
 
-/* The verb is the action, whatever the rule itself says. */
-static void add_rule(struct gatekeeper *g, const json_t *request, const char *action, struct buf *answer) {
+/* The verb is the action (rule_action_names), whatever the rule itself says. */
+static void do_rule(struct gatekeeper *g, const json_t *request, struct buf *answer) {
     json_t *rule = json_deep_copy(json_object_get(request, "rule"));
     char *text = NULL, id[RULE_ID_MAX + 1];
     struct err err = {0};
     struct jsonout j;
     int r = -EINVAL;
 
-    if (json_is_object(rule) && json_object_set_new(rule, "action", json_string(action)) == 0)
+    if (json_is_object(rule) && json_object_set(rule, "action", json_object_get(request, "cmd")) == 0)
         text = json_dumps(rule, JSON_COMPACT);
     if (text && strlen(text) <= REQUEST_RULE_MAX)
         r = gate_rules_add_session(&g->rules, text, id, &err);
@@ -127,20 +135,18 @@ static void add_rule(struct gatekeeper *g, const json_t *request, const char *ac
     jsonout_close(&j, '}');
 }
 
-static void do_allow(struct gatekeeper *g, const json_t *request, struct buf *answer) {
-    add_rule(g, request, rule_action_names[RULE_ALLOW], answer);
-}
-
-static void do_deny(struct gatekeeper *g, const json_t *request, struct buf *answer) {
-    add_rule(g, request, rule_action_names[RULE_DENY], answer);
-}
-
 static const struct {
     const char *cmd;
     void (*run)(struct gatekeeper *g, const json_t *request, struct buf *answer);
 } commands[] = {
-    {"pending", do_pending}, {"answer", do_answer}, {"status", do_status},
-    {"rules", do_rules},     {"allow", do_allow},   {"deny", do_deny},
+    {"pending", do_pending},
+    {"answer", do_answer},
+    {"status", do_status},
+    {"rules", do_rules},
+    {"allow", do_rule},
+    {"deny", do_rule},
+    {"request", gate_command_request},
+    {"requested", gate_command_requested},
 };
 
 void gate_command(void *arg, const json_t *request, struct buf *answer) {
@@ -151,5 +157,5 @@ void gate_command(void *arg, const json_t *request, struct buf *answer) {
             commands[i].run(arg, request, answer);
             return;
         }
-    control_error(answer, "\"cmd\" must be pending, answer, status, rules, allow or deny");
+    control_error(answer, "\"cmd\" must be pending, answer, status, rules, allow, deny, request or requested");
 }

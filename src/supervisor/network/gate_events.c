@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a running gate says, and what is done about it. Nothing of it is believed beyond its form (gatemsg_sane()). */
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -14,7 +15,7 @@
 #include "supervisor/network/asker.h"
 #include "supervisor/network/gate_priv.h"
 
-enum { SSH_NAME_MAX = 60 }; /* a fingerprint is shorter */
+enum { SSH_NAME_MAX = 60 /* a fingerprint is shorter */, DENIED_SHOWN = 10 };
 
 static const char *const kind_names[GATE_EVENT_KINDS] = {
     [GATE_EVENT_LOOKUP] = "lookup", [GATE_EVENT_CONNECTION] = "connection", [GATE_EVENT_REQUEST] = "request",
@@ -44,10 +45,25 @@ static bool is_for_audit(struct gatekeeper *g, const struct gate_msg *m) {
     return true;
 }
 
+/* At the terminal, while the run goes on: each host once, and not too many of them. Hosts are printable (gatemsg_sane()). */
+static void show_denied(struct gatekeeper *g, const struct gate_msg *m) {
+    if (g->shown > DENIED_SHOWN || m->kind == GATE_EVENT_LOOKUP || g->finishing || !isatty(STDERR_FILENO))
+        return;
+    if (g->shown++ < DENIED_SHOWN)
+        log_line("network: %s:%" PRIu32 " denied (%s)", m->host, m->port, policy_codes[m->code].name);
+    else
+        log_line("network: more hosts are denied, which are not shown; see 'bawn policy log'");
+}
+
 static void on_event(struct gatekeeper *g, const struct gate_msg *m) {
-    netcount_add(&g->count, m);
+    uint64_t refused = netcount_add(&g->count, m);
+
     g->flows += m->kind == GATE_EVENT_END;
+    if (refused == 1)
+        show_denied(g, m);
     if (!g->log)
+        return;
+    if (refused && !netlog_is_new(g->log, kind_names[m->kind], m))
         return;
     netlog_add(g->log, AUDIT_NETWORK, kind_names[m->kind], m, 1);
     if (is_for_audit(g, m))
@@ -55,7 +71,7 @@ static void on_event(struct gatekeeper *g, const struct gate_msg *m) {
 }
 
 static int on_ask(struct gatekeeper *g, const struct gate_msg *m) {
-    if (!g->opts.asker || g->finishing)
+    if (!g->rules.can_ask || g->finishing)
         return gate_link_send(&g->link, GATE_MSG_ANSWER, m->id, GATE_DENY, -1);
     asker_ask(g->opts.asker, m); /* of the type ASK: no gate makes it a question about a login */
     return 0;
@@ -127,7 +143,7 @@ static void want_login(struct gatekeeper *g, const struct opener_login *what) {
         return;
     }
     describe_login(what, &m);
-    if (!g->opts.asker) {
+    if (!g->rules.can_ask) {
         log_line("the sandbox asks to log in to %s at %s: refused, as there is no terminal to ask at; use 'bawn secret login %s'",
                  m.secret, m.host, m.secret);
         gate_answer_log(g, &m, GATE_DENY);
@@ -251,7 +267,7 @@ static int on_want_inside(struct gatekeeper *g, const struct gate_msg *m) {
 }
 
 int gate_event_take(struct gatekeeper *g, const struct gate_msg *m) {
-    switch ((enum gate_msg_type)m->type) {
+    switch (m->type) {
     case GATE_MSG_READY:
         return on_ready(g, m);
     case GATE_MSG_EVENT:
@@ -267,17 +283,13 @@ int gate_event_take(struct gatekeeper *g, const struct gate_msg *m) {
         return gate_broker_answer(g);
     case GATE_MSG_WANT_INSIDE:
         return on_want_inside(g, m);
+    case GATE_MSG_REQUEST:
+        return gate_request_event(g, m);
     case GATE_MSG_OPEN:
         return on_open(g, m);
-    case GATE_MSG_CONFIG:
-    case GATE_MSG_ANSWER:
-    case GATE_MSG_BROKER:
-    case GATE_MSG_INSIDE:
-    case GATE_MSG_STOP:
-    case GATE_MSG_TYPES:
-        break;
+    default:
+        return -EBADMSG;
     }
-    return -EBADMSG;
 }
 
 /* Answers of people ------------------------------------------------------------------------------------------------ */

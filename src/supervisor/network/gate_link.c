@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The socket to a running bawn-gate, and starting one. */
-#include "supervisor/network/gate_link.h"
+/* The socket to a running bawn-gate. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +11,7 @@
 #include "os/fd.h"
 #include "os/sock.h"
 #include "supervisor/helper.h"
+#include "supervisor/network/gate_priv.h"
 
 int gate_link_open(struct gate_link *l, int sock) {
     *l = (struct gate_link){.sock = sock, .queue = calloc(LINK_QUEUE_MAX, sizeof *l->queue)};
@@ -22,8 +22,10 @@ int gate_link_open(struct gate_link *l, int sock) {
 }
 
 void gate_link_close(struct gate_link *l) {
-    for (; l->len; l->len--, l->head++)
+    for (; l->len; l->len--, l->head++) {
         closep(&l->queue[l->head % LINK_QUEUE_MAX].fd);
+        freep(&l->queue[l->head % LINK_QUEUE_MAX].said);
+    }
     closep(&l->sock);
     free(l->queue);
     *l = (struct gate_link)GATE_LINK_INIT;
@@ -33,80 +35,49 @@ short gate_link_events(const struct gate_link *l) {
     return (short)(POLLIN | (l->len ? POLLOUT : 0));
 }
 
-static int send_item(const struct gate_link *l, const struct link_item *i) {
-    struct gate_msg m = {.type = i->type, .id = i->id, .value = i->value};
-
-    return sock_send(l->sock, &m, sizeof m, &i->fd, i->fd >= 0 ? 1 : 0);
-}
-
 int gate_link_flush(struct gate_link *l) {
     while (l->len) {
         struct link_item *i = &l->queue[l->head % LINK_QUEUE_MAX];
-        int r = send_item(l, i);
+        struct gate_msg m = {.type = i->type, .id = i->id, .value = i->value};
+        int r;
 
-        if (r == -EAGAIN)
-            return 0;
+        snprintf(m.pattern, sizeof m.pattern, "%s", i->said ? i->said : "");
+        r = sock_send(l->sock, &m, sizeof m, &i->fd, i->fd >= 0 ? 1 : 0);
+
         if (r < 0)
-            return r;
+            return r == -EAGAIN ? 0 : r;
         closep(&i->fd);
+        freep(&i->said);
         l->head++;
         l->len--;
     }
     return 0;
 }
 
-static int add_item(struct gate_link *l, struct link_item item) {
-    CLEANUP(closep) int owned = item.fd;
+int gate_link_send(struct gate_link *l, enum gate_msg_type type, uint32_t id, int32_t value, int fd) {
+    CLEANUP(closep) int owned = fd;
 
     if (l->sock < 0)
         return -ENOTCONN;
     if (l->len == LINK_QUEUE_MAX)
         return -ENOBUFS;
-    item.fd = TAKE_FD(owned);
-    l->queue[(l->head + l->len++) % LINK_QUEUE_MAX] = item;
+    l->queue[(l->head + l->len++) % LINK_QUEUE_MAX] =
+        (struct link_item){.type = type, .id = id, .value = value, .fd = TAKE_FD(owned)};
     return gate_link_flush(l);
 }
 
-int gate_link_send(struct gate_link *l, enum gate_msg_type type, uint32_t id, int32_t value, int fd) {
-    return add_item(l, (struct link_item){.type = type, .id = id, .value = value, .fd = fd});
+int gate_link_say(struct gate_link *l, uint32_t id, enum gate_answer answer, const char *said) {
+    if (l->sock < 0)
+        return -ENOTCONN;
+    if (l->len == LINK_QUEUE_MAX)
+        return -ENOBUFS;
+    l->queue[(l->head + l->len++) % LINK_QUEUE_MAX] =
+        (struct link_item){.type = GATE_MSG_ANSWER, .id = id, .value = (int32_t)answer, .fd = -1, .said = strdup(said)};
+    return gate_link_flush(l);
 }
 
 int gate_link_recv(struct gate_link *l, struct gate_msg *ret) {
-    struct gate_msg m;
-    long n = sock_recv(l->sock, &m, sizeof m, NULL, NULL);
+    int r = helper_recv(l->sock, ret, sizeof *ret);
 
-    if (n == -EAGAIN)
-        return 0;
-    if (n != (long)sizeof m)
-        return n < 0 ? (int)n : n == 0 ? -EPIPE : -EBADMSG;
-    if (gatemsg_sane(&m) < 0)
-        return -EBADMSG;
-    *ret = m;
-    return 1;
-}
-
-/* A new gate --------------------------------------------------------------------------------------------------------- */
-
-int gate_spawn(const struct gate_spawn *s, struct gate_child *ret, struct err *err) {
-    CLEANUP(helper_ends_done) struct helper_ends e = HELPER_ENDS_INIT;
-    CLEANUP(freep) char *trust = s->trust ? str_dupf("SSL_CERT_FILE=%s", s->trust) : NULL;
-    struct helper h = {.name = "bawn-gate",
-                       .program = s->program,
-                       .argv = (char *[]){"bawn-gate", NULL},
-                       .envp = (char *[]){trust, NULL},
-                       .n_fds = s->n_fds,
-                       .cgroup = s->cgroup};
-    pid_t pid = -1;
-    int r = s->trust && !trust ? err_oom(err) : helper_ends_open(&e, h.name, err);
-
-    if (r < 0)
-        return r;
-    memcpy(h.fds, s->fds, sizeof h.fds);
-    h.fds[STDIN_FILENO] = h.fds[STDOUT_FILENO] = -1;
-    h.fds[STDERR_FILENO] = e.their_messages;
-    h.fds[GATE_FD_CONTROL] = e.their_sock;
-    r = helper_start(&h, &pid, err);
-    if (r == 0)
-        *ret = (struct gate_child){.pid = pid, .sock = TAKE_FD(e.sock), .messages = TAKE_FD(e.messages)};
-    return r;
+    return r == 1 && gatemsg_sane(ret) < 0 ? -EBADMSG : r;
 }

@@ -67,7 +67,7 @@ int gatekeeper_new(const struct gate_opts *opts, struct policy_files *files, str
         g->published = TAKE(*opts->published, (struct published){0});
     g->rules.where = opts->where;
     g->rules.files = TAKE(*files, (struct policy_files){0});
-    g->rules.can_ask = opts->asker != NULL;
+    g->rules.can_ask = opts->asker && !opts->only_requests;
     g->rules.credentials = opts->credentials;
     g->life.delay_ms = DELAY_FIRST_MS;
     if (opts->asker)
@@ -104,18 +104,13 @@ void gatekeeper_free(struct gatekeeper *g) {
 
 static void report_end(struct gatekeeper *g, int status, const char *why) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(2048);
-    char text[300];
+    char text[300], how[HELPER_END_SIZE];
     const char *line;
 
     if (g->life.reported)
         return;
     g->life.reported = true;
-    if (why)
-        buf_addf(&b, "had to be ended, %s", why);
-    else if (status >= 0 && WIFSIGNALED(status))
-        buf_addf(&b, "was ended by signal %d", WTERMSIG(status));
-    else
-        buf_adds(&b, "ended");
+    buf_adds(&b, helper_how_ended(status, why, how));
     line = helper_message(g->messages, text, sizeof text);
     buf_adds(&b, line[0] ? ": " : "");
     buf_add_printable(&b, line); /* it may have been taken over */
@@ -138,7 +133,7 @@ static void gate_lost(struct gatekeeper *g, const char *why) {
     g->inside.n = 0;
     g->inside.stale = g->inside.asked;
     if (g->opts.asker)
-        asker_forget(g->opts.asker);
+        asker_forget(g->opts.asker, g->finishing);
     g->login_asked = false;
     if (now - g->life.started_ms >= LIVED_MS) {
         g->life.delay_ms = DELAY_FIRST_MS;
@@ -181,18 +176,29 @@ static void open_control(struct gatekeeper *g) {
     }
 }
 
+/* Born with the descriptors of proto/gatemsg.h and nothing else of ours. */
 static int start_gate(struct gatekeeper *g, struct err *err) {
-    struct gate_spawn s = {.program = g->opts.program, .cgroup = g->opts.cgroup, .trust = getenv("SSL_CERT_FILE")};
-    struct gate_child c;
-    int r;
+    CLEANUP(helper_ends_done) struct helper_ends e = HELPER_ENDS_INIT;
+    const char *file = getenv("SSL_CERT_FILE"); /* what the host trusts, if it is not the system's */
+    CLEANUP(freep) char *trust = file ? str_dupf("SSL_CERT_FILE=%s", file) : NULL;
+    struct helper h = {.name = "bawn-gate",
+                       .program = g->opts.program,
+                       .argv = (char *[]){"bawn-gate", NULL},
+                       .envp = (char *[]){trust, NULL},
+                       .cgroup = g->opts.cgroup};
+    int r = file && !trust ? err_oom(err) : helper_ends_open(&e, h.name, err);
 
-    gate_listeners_fill(g, &s);
-    r = gate_spawn(&s, &c, err);
     if (r < 0)
         return r;
-    g->pid = c.pid;
-    g->messages = c.messages;
-    r = gate_link_open(&g->link, c.sock);
+    gate_listeners_fill(g, &h);
+    h.fds[STDIN_FILENO] = h.fds[STDOUT_FILENO] = -1;
+    h.fds[STDERR_FILENO] = e.their_messages;
+    h.fds[GATE_FD_CONTROL] = e.their_sock;
+    r = helper_start(&h, &g->pid, err);
+    if (r < 0)
+        return r;
+    g->messages = TAKE_FD(e.messages);
+    r = gate_link_open(&g->link, TAKE_FD(e.sock));
     return r < 0 ? err_sys(err, r, "talk to bawn-gate") : 0;
 }
 
@@ -223,33 +229,25 @@ static void begin_gate(struct gatekeeper *g) {
 
 /* In the loop ------------------------------------------------------------------------------------------------------ */
 
-static size_t add_fd(struct pollfd *out, size_t n, size_t max, int fd, short events) {
-    if (fd < 0 || n == max)
-        return n;
-    out[n] = (struct pollfd){.fd = fd, .events = events};
-    return n + 1;
-}
-
 static_assert((int)CONTROL_POLL_MAX + (int)ASKER_POLL_MAX + (int)BROKERKEEPER_POLL_MAX + (int)LOGIN_POLL_MAX + 2 <=
                   GATE_POLL_MAX - GATE_LISTENERS_ALL,
               "room beside the listeners");
 
 /* While a gate runs the listeners are its own. */
-size_t gatekeeper_poll(struct gatekeeper *g, struct pollfd *out, size_t max) {
+size_t gatekeeper_poll(struct gatekeeper *g, struct pollfd *out) {
     size_t n = 0;
 
-    if (max < GATE_POLL_MAX)
-        BUG("room for GATE_POLL_MAX entries is needed");
     if (g->control)
         n = control_server_poll(g->control, out);
     n += login_poll(&g->login, out + n);
-    if (g->pid < 0)
-        return g->life.retry_ms && clock_ms() < g->life.retry_ms ? n : n + gate_listeners_poll(g, out + n);
-    n = add_fd(out, n, max, g->link.sock, gate_link_events(&g->link));
-    n = add_fd(out, n, max, g->rules.inotify, POLLIN);
-    n += brokerkeeper_poll(g->brokers, out + n);
     if (g->opts.asker)
         n += asker_poll(g->opts.asker, out + n);
+    if (g->pid < 0)
+        return g->life.retry_ms && clock_ms() < g->life.retry_ms ? n : n + gate_listeners_poll(g, out + n);
+    out[n++] = (struct pollfd){.fd = g->link.sock, .events = gate_link_events(&g->link)};
+    if (g->rules.inotify >= 0)
+        out[n++] = (struct pollfd){.fd = g->rules.inotify, .events = POLLIN};
+    n += brokerkeeper_poll(g->brokers, out + n);
     return n;
 }
 
@@ -257,12 +255,15 @@ int gatekeeper_timeout(const struct gatekeeper *g) {
     int t = clock_sooner(login_timeout(&g->login), brokerkeeper_timeout(g->brokers));
 
     t = clock_sooner(t, netlog_timeout(g->log));
+    t = clock_sooner(t, gate_requests_timeout(g));
+    if (g->opts.asker)
+        t = clock_sooner(t, asker_timeout(g->opts.asker));
     if (g->pid < 0)
         return clock_sooner(t, clock_left_ms(g->life.retry_ms));
     t = clock_sooner(t, gate_rules_timeout(&g->rules));
     if (g->broker_wanted)
         t = clock_sooner(t, brokerkeeper_pause(g->brokers));
-    return g->opts.asker ? clock_sooner(t, asker_timeout(g->opts.asker)) : t;
+    return t;
 }
 
 /* Some of it may be left for the next turn, so that a flood of events does not keep the loop from the others. */
@@ -300,24 +301,25 @@ void gatekeeper_handle(struct gatekeeper *g, const struct pollfd *fds, size_t n)
         control_server_handle(g->control);
     if (g->opts.asker)
         asker_handle(g->opts.asker);
+    gate_requests_handle(g);
     netlog_flush(g->log);
 }
 
 /* bawn-init may have been taken over, and hand out anything. */
-static bool is_connection(int fd) {
+static bool is_connection(const struct gatekeeper *g, int fd) {
     int domain = 0, type = 0;
     socklen_t len = sizeof domain;
 
     if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) < 0 || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0)
         return false;
-    return (domain == AF_INET || domain == AF_INET6) && type == SOCK_STREAM;
+    return (g->opts.bytes ? domain == AF_UNIX : domain == AF_INET || domain == AF_INET6) && type == SOCK_STREAM;
 }
 
 void gatekeeper_inside(struct gatekeeper *g, uint32_t id, int error, int fd) {
     CLEANUP(closep) int owned = fd;
     int r = 0;
 
-    if (owned >= 0 && !is_connection(owned))
+    if (owned >= 0 && !is_connection(g, owned))
         closep(&owned);
     if (id == (uint32_t)LOGIN_INSIDE_ID) {
         login_inside(&g->login, TAKE_FD(owned));
@@ -341,6 +343,10 @@ static void answered(void *arg, const struct gate_msg *question, const uint32_t 
     if (question->type == GATE_MSG_OPEN) { /* a login, each time */
         gate_answer_log(g, question, answer == GATE_DENY ? GATE_DENY : GATE_ALLOW_ONCE);
         gate_login_answered(g, question, answer);
+        return;
+    }
+    if (question->type == GATE_MSG_REQUEST) {
+        gate_request_answered(g, question, ids, n, answer);
         return;
     }
     if (answer == GATE_ALLOW_SESSION || answer == GATE_ALLOW_ALWAYS)
@@ -374,7 +380,7 @@ void gatekeeper_finish(struct gatekeeper *g) {
     g->finishing = true;
     login_end(&g->login);
     if (g->opts.asker)
-        asker_forget(g->opts.asker);
+        asker_forget(g->opts.asker, true);
     if (g->pid >= 0)
         last_events(g);
     gate_lost(g, NULL);

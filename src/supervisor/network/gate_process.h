@@ -38,6 +38,8 @@ struct gate_opts {
     const struct run_credentials *credentials; /* NULL: none; freed by the caller, later */
     int inside[INSIDE_SOCKETS];                /* unix listeners (inside_sockets.h); -1: none. Taken */
     struct asker *asker;                       /* NULL: nothing is asked; freed by the caller, later */
+    bool only_requests;                        /* the asker is for what agents ask for: questions of the gate are denied */
+    bool bytes;                                /* over a byte link: what comes from inside are sockets of ours */
     int init_control;                          /* bawn-init's socket, for connections into the sandbox; borrowed */
     const struct cgroup *cgroup;               /* of the sandbox: it pays for the gate and the broker; NULL: none. Borrowed */
     char **argv;                               /* the command, for `status`; borrowed */
@@ -51,7 +53,7 @@ struct gatekeeper;
 /* Takes files, and what opts says, also on failure. */
 int gatekeeper_new(const struct gate_opts *opts, struct policy_files *files, struct gatekeeper **ret, struct err *err);
 /* For the loop: entries to wait for, how long at most (-1: for ever), and what to do then. */
-size_t gatekeeper_poll(struct gatekeeper *g, struct pollfd *out, size_t max);
+size_t gatekeeper_poll(struct gatekeeper *g, struct pollfd *out); /* at most GATE_POLL_MAX */
 int gatekeeper_timeout(const struct gatekeeper *g);
 void gatekeeper_handle(struct gatekeeper *g, const struct pollfd *fds, size_t n);
 /* bawn-init sent a connection that was asked for (INIT_MSG_INSIDE). Takes fd. */

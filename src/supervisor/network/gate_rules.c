@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rules of a run, and when they are read again. */
-#include "supervisor/network/gate_rules.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -14,12 +12,14 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "config/load/paths.h"
 #include "config/settings.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/file.h"
 #include "supervisor/credential/credentials.h"
+#include "supervisor/network/gate_priv.h"
 #include "supervisor/network/published.h"
 
 /* The sandbox can change files beside its project's rules as often as it likes: that must cost us next to nothing, and no screen. */
@@ -29,6 +29,7 @@ void gate_rules_done(struct gate_rules *r) {
     gate_rules_unwatch(r);
     policy_files_done(&r->files);
     rules_done(&r->session);
+    strv_done(&r->once);
     *r = (struct gate_rules)GATE_RULES_INIT;
 }
 
@@ -254,43 +255,71 @@ static int read_rule(const char *object, struct rule *ret, struct err *err) {
         return err_usage(err, "expected one rule");
     *ret = one.v[0];
     one.len = 0;
-    if (!names_its_id(object)) {
-        free(ret->id);
-        ret->id = NULL;
-    }
+    if (!names_its_id(object))
+        free(TAKE_PTR(ret->id));
     return 0;
 }
 
-/* In front: the first rule that matches decides. A rule that is there already is not added again. */
+/* In front: the first rule that matches decides. A rule that is there already is not added again. What is
+ * added is taken. */
 static int add_first(struct rules *rules, struct rule *rule, char ret_id[static RULE_ID_MAX + 1], struct err *err) {
-    CLEANUP(rule_done) struct rule owned = *rule;
-    struct rule given;
-    int r = 0;
+    int r;
 
     for (size_t i = 0; i < rules->len; i++)
-        if (rule_same(&rules->v[i], &owned)) {
+        if (rule_same(&rules->v[i], rule)) {
             snprintf(ret_id, RULE_ID_MAX + 1, "%s", rules->v[i].id);
             return 0;
         }
-    if (owned.id && rules_find(rules, owned.id))
-        return err_usage(err, "a rule with the id '%s' exists already", owned.id);
-    r = owned.id ? 0 : rule_give_id(rules, &owned, err);
+    if (rule->id && rules_find(rules, rule->id))
+        return err_usage(err, "a rule with the id '%s' exists already", rule->id);
+    r = rule->id ? 0 : rule_give_id(rules, rule, err);
     if (r < 0)
         return r;
-    snprintf(ret_id, RULE_ID_MAX + 1, "%s", owned.id);
-    given = TAKE(owned, (struct rule){0});
-    r = rules_add(rules, 0, &given, err);
+    snprintf(ret_id, RULE_ID_MAX + 1, "%s", rule->id);
+    r = rules_add(rules, 0, rule, err);
     return r < 0 ? r : rules_compile(rules, err);
 }
 
 int gate_rules_add_session(struct gate_rules *r, const char *text, char ret_id[static RULE_ID_MAX + 1], struct err *err) {
-    struct rule rule = {0};
+    CLEANUP(rule_done) struct rule rule = {0};
     int rc;
 
     if (r->session.len >= GATE_SESSION_MAX)
         return err_set(err, -ENOSPC, "this run has %d rules of its own already", GATE_SESSION_MAX);
     rc = read_rule(text, &rule, err);
     return rc < 0 ? rc : add_first(&r->session, &rule, ret_id, err);
+}
+
+int gate_rules_add_once(struct gate_rules *r, const struct gate_msg *question, char ret_id[static RULE_ID_MAX + 1]) {
+    CLEANUP(buf_done) struct buf rule = BUF_INIT(8 * 1024);
+    size_t before = r->session.len;
+    struct err err = {0};
+    int rc = gate_rules_for(question, &rule);
+
+    rc = rc < 0 ? rc : gate_rules_add_session(r, buf_str(&rule), ret_id, &err);
+    if (rc < 0) {
+        log_err(&err);
+        return rc;
+    }
+    if (r->session.len == before)
+        return 0;
+    return strv_add(&r->once, ret_id) < 0 ? -ENOMEM : 1;
+}
+
+bool gate_rules_end_once(struct gate_rules *r) {
+    struct err err = {0};
+    bool any = false;
+
+    for (size_t i = r->session.len; i-- > 0;)
+        if (strv_has(&r->once, r->session.v[i].id)) {
+            rule_done(&r->session.v[i]);
+            VEC_REMOVE(r->session.v, r->session.len, i);
+            any = true;
+        }
+    strv_done(&r->once);
+    if (any && rules_compile(&r->session, &err) < 0)
+        log_err(&err);
+    return any;
 }
 
 /* The loop must not wait long for the lock. */
@@ -322,20 +351,15 @@ static int read_rules(const char *path, struct rules *ret, struct err *err) {
 }
 
 static int add_to_file(const char *folder, const char *path, struct rule *rule, struct err *err) {
-    CLEANUP(rule_done) struct rule owned = *rule;
     CLEANUP(rules_done) struct rules rules = {0};
     CLEANUP(buf_done) struct buf b = BUF_INIT(RULES_SIZE_MAX);
     CLEANUP(closep) int lock = -1;
     char id[RULE_ID_MAX + 1];
-    struct rule given;
     int r = paths_make_dirs(folder, err);
 
     r = r < 0 ? r : lock_folder(folder, &lock, err);
     r = r < 0 ? r : read_rules(path, &rules, err);
-    if (r < 0)
-        return r;
-    given = TAKE(owned, (struct rule){0});
-    r = add_first(&rules, &given, id, err);
+    r = r < 0 ? r : add_first(&rules, rule, id, err);
     if (r < 0)
         return r;
     rules_write(&rules, &b);
@@ -346,7 +370,7 @@ static int add_to_file(const char *folder, const char *path, struct rule *rule, 
 
 int gate_rules_add_always(struct gate_rules *r, const char *text, struct err *err) {
     CLEANUP(freep) char *folder = NULL, *path = NULL;
-    struct rule rule = {0};
+    CLEANUP(rule_done) struct rule rule = {0};
     int rc = paths_config(r->where->environ_, r->where->home, "network.json", &path, err);
 
     if (rc < 0)

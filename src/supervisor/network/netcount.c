@@ -50,10 +50,8 @@ static struct netcount_secret *find_secret(struct netcount *c, const char *name,
             return &c->secrets[i];
     if (!c->secrets)
         c->secrets = calloc(NETCOUNT_SECRETS, sizeof *c->secrets);
-    if (!c->secrets || c->n_secrets == NETCOUNT_SECRETS || (blocked && c->n_blocked == NETCOUNT_SECRETS / 2)) {
-        c->secrets_left_out++;
+    if (!c->secrets || c->n_secrets == NETCOUNT_SECRETS || (blocked && c->n_blocked == NETCOUNT_SECRETS / 2))
         return NULL;
-    }
     s = &c->secrets[c->n_secrets++];
     c->n_blocked += blocked;
     snprintf(s->name, sizeof s->name, "%s", name);
@@ -61,89 +59,124 @@ static struct netcount_secret *find_secret(struct netcount *c, const char *name,
     return s;
 }
 
-void netcount_used(struct netcount *c, const char *name, const char *host, uint64_t n) {
-    struct netcount_secret *s = find_secret(c, name, host, false);
+static void count_secret(struct netcount *c, const char *name, const char *host, uint64_t used, uint64_t blocked) {
+    struct netcount_secret *s = find_secret(c, name, host, blocked > 0);
 
-    if (s)
-        s->used += n;
+    if (s) {
+        s->used += used;
+        s->blocked += blocked;
+    } else {
+        c->secrets_left_out++;
+    }
+}
+
+void netcount_used(struct netcount *c, const char *name, const char *host, uint64_t n) {
+    count_secret(c, name, host, n, 0);
 }
 
 void netcount_not_signed(struct netcount *c, const char *host) {
-    struct netcount_secret *s = find_secret(c, not_signed, host, true);
-
-    if (s)
-        s->blocked++;
+    count_secret(c, not_signed, host, 0, 1);
 }
 
-static void count_blocked(struct netcount *c, const struct gate_msg *m) {
-    struct netcount_secret *s =
-        m->code == POLICY_SECRET_MISPLACED && m->secret[0] ? find_secret(c, m->secret, m->host, true) : NULL;
-
-    if (s)
-        s->blocked++;
+/* Allowed, and something outside went wrong: a name without address, a server or a proxy that does not answer, a certificate. */
+static bool is_failure(const struct gate_msg *m) {
+    return (m->kind == GATE_EVENT_TROUBLE || m->action == RULE_DENY) &&
+           (m->code == POLICY_NO_ADDRESS || m->code == POLICY_UNREACHABLE || m->code == POLICY_NOT_TRUSTED);
 }
 
-void netcount_add(struct netcount *c, const struct gate_msg *m) {
+static uint64_t count_refused(struct netcount *c, struct netcount_host *h, const struct gate_msg *m) {
+    h->refused++;
+    h->code = m->code;
+    if (m->code == POLICY_SECRET_MISPLACED && m->secret[0])
+        count_secret(c, m->secret, m->host, 0, 1);
+    return h == &c->others ? 0 : h->refused;
+}
+
+/* Requests to a server that is not trusted are refused one by one; what the gate says about their connection has more words. */
+static void count_failed(struct netcount_host *h, const struct gate_msg *m) {
+    bool words = m->kind == GATE_EVENT_TROUBLE;
+
+    if (!words || m->code == POLICY_UNREACHABLE || !h->failed)
+        h->failed++;
+    if (words || !h->failure[0])
+        snprintf(h->failure, sizeof h->failure, "%.199s", words ? m->path : policy_codes[m->code].help);
+    if (str_ends(h->failure, "."))
+        h->failure[strlen(h->failure) - 1] = 0;
+}
+
+uint64_t netcount_add(struct netcount *c, const struct gate_msg *m) {
     struct netcount_host *h;
-    bool verdict = m->kind == GATE_EVENT_LOOKUP || m->kind == GATE_EVENT_CONNECTION || m->kind == GATE_EVENT_REQUEST;
 
-    if (!verdict && m->kind != GATE_EVENT_END)
-        return;
+    if (m->kind == GATE_EVENT_TROUBLE && !is_failure(m))
+        return 0;
     h = find_host(c, m);
     if (m->kind == GATE_EVENT_END) {
         h->sent += m->sent;
         h->received += m->received;
+    } else if (is_failure(m)) {
+        count_failed(h, m);
     } else if (m->action == RULE_DENY) {
-        h->refused++;
-        h->code = m->code;
-        count_blocked(c, m);
+        return count_refused(c, h, m);
     } else if (m->action == RULE_ALLOW) {
         h->connections += m->kind == GATE_EVENT_CONNECTION;
         h->requests += m->kind == GATE_EVENT_REQUEST;
     }
+    return 0;
 }
 
-static bool was_reached(const struct netcount_host *h) {
-    return h->connections || h->requests;
-}
-static bool was_refused(const struct netcount_host *h) {
-    return h->refused;
+enum net_list { LIST_REACHED, LIST_REFUSED, LIST_FAILED, LISTS };
+static const char *const list_names[LISTS] = {"reached", "refused", "failed"};
+
+/* A lookup that was refused says nothing new about a host that was connected to then. */
+static bool is_followed(const struct netcount *c, const struct netcount_host *h) {
+    for (size_t i = 0; !h->port && i < c->n; i++)
+        if (c->v[i].port && str_eq(c->v[i].host, h->host))
+            return true;
+    return false;
 }
 
-static void add_host_name(const struct netcount_host *h, struct buf *b) {
-    buf_adds(b, h->host[0] ? h->host : "others");
-    if (h->port)
-        buf_addf(b, ":%" PRIu32, h->port);
+static bool is_listed(const struct netcount *c, const struct netcount_host *h, enum net_list list) {
+    if (list == LIST_FAILED)
+        return h->failed > 0;
+    return list == LIST_REFUSED ? h->refused > 0 && (h == &c->others || !is_followed(c, h)) : h->connections || h->requests;
 }
 
-static void add_refused(const struct netcount_host *h, struct buf *b) {
-    add_host_name(h, b);
-    buf_addf(b, " (%" PRIu64 "x, %s)", h->refused, policy_codes[h->code].name);
+static void add_times(uint64_t n, struct buf *b) {
+    char count[32];
+
+    format_count(n, count);
+    if (n > 1)
+        buf_addf(b, " %s times", count);
 }
 
-static void add_reached(const struct netcount_host *h, struct buf *b) {
+static void add_host(const struct netcount_host *h, enum net_list list, struct buf *b) {
     uint64_t n = h->connections ? h->connections : h->requests;
     char size[24];
 
-    add_host_name(h, b);
+    buf_adds(b, h->host[0] ? h->host : "others");
+    if (h->port)
+        buf_addf(b, ":%" PRIu32, h->port);
     format_size(h->sent + h->received, size);
-    buf_addf(b, " (%" PRIu64 " %s%s, %s)", n, h->connections ? "connection" : "request", n == 1 ? "" : "s", size);
+    if (list == LIST_REACHED) {
+        buf_addf(b, " (%" PRIu64 " %s%s, %s)", n, h->connections ? "connection" : "request", n == 1 ? "" : "s", size);
+        return;
+    }
+    buf_adds(b, list == LIST_REFUSED ? " denied" : " not reached");
+    add_times(list == LIST_REFUSED ? h->refused : h->failed, b);
+    buf_addf(b, " (%s)", list == LIST_REFUSED ? policy_codes[h->code].name : h->failure);
 }
 
-typedef bool host_test(const struct netcount_host *h);
-typedef void host_print(const struct netcount_host *h, struct buf *b);
-
 /* Returns how many there are; the first of them are in *b. */
-static size_t list_hosts(const struct netcount *c, host_test *test, host_print *print, struct buf *b) {
+static size_t list_hosts(const struct netcount *c, enum net_list list, struct buf *b) {
     size_t n = 0;
 
     for (size_t i = 0; i <= c->n; i++) {
         const struct netcount_host *h = i < c->n ? &c->v[i] : &c->others;
 
-        if (!test(h) || n++ >= LISTED)
+        if (!is_listed(c, h, list) || n++ >= LISTED)
             continue;
         buf_adds(b, n > 1 ? ", " : "");
-        print(h, b);
+        add_host(h, list, b);
     }
     if (n > LISTED)
         buf_addf(b, ", %zu more", n - LISTED);
@@ -180,37 +213,47 @@ static void report_secrets(const struct netcount *c) {
     CLEANUP(buf_done) struct buf used = BUF_INIT(LINE_MAX_BYTES), blocked = BUF_INIT(LINE_MAX_BYTES);
 
     if (list_secrets(c, false, &used) > 0)
-        log_line("credentials: %s", buf_str(&used));
+        log_note("credentials: %s", buf_str(&used));
     if (list_secrets(c, true, &blocked) > 0)
-        log_line("blocked: %s", buf_str(&blocked));
+        log_note("blocked: %s", buf_str(&blocked));
     if (c->secrets_left_out)
-        log_line("credentials: %" PRIu64 " more uses or blocked placeholders; see 'bawn policy log'", c->secrets_left_out);
+        log_note("credentials: %" PRIu64 " more %s; see 'bawn policy log'", c->secrets_left_out,
+                 str_plural(c->secrets_left_out, "use or blocked placeholder", "uses or blocked placeholders"));
 }
 
 void netcount_report(const struct netcount *c) {
-    CLEANUP(buf_done) struct buf refused = BUF_INIT(LINE_MAX_BYTES), reached = BUF_INIT(LINE_MAX_BYTES);
+    struct buf lists[LISTS] = {BUF_INIT(LINE_MAX_BYTES), BUF_INIT(LINE_MAX_BYTES), BUF_INIT(LINE_MAX_BYTES)};
+    size_t n[LISTS];
 
     report_secrets(c);
-    if (list_hosts(c, was_refused, add_refused, &refused) == 0)
-        return;
-    log_line("network: refused %s; see 'bawn policy log'", buf_str(&refused));
-    if (list_hosts(c, was_reached, add_reached, &reached) > 0)
-        log_line("network: reached %s", buf_str(&reached));
+    for (enum net_list i = 0; i < LISTS; i++)
+        n[i] = list_hosts(c, i, &lists[i]);
+    if (n[LIST_REFUSED])
+        log_note("network: %s; see 'bawn policy log'", buf_str(&lists[LIST_REFUSED]));
+    if (n[LIST_FAILED])
+        log_note("network: %s", buf_str(&lists[LIST_FAILED]));
+    if (n[LIST_REACHED] && n[LIST_REFUSED] + n[LIST_FAILED])
+        log_note("network: reached %s", buf_str(&lists[LIST_REACHED]));
+    for (enum net_list i = 0; i < LISTS; i++)
+        buf_done(&lists[i]);
 }
 
-static void json_hosts(const struct netcount *c, const char *key, host_test *test, struct jsonout *j) {
-    jsonout_open(j, key, '[');
+static void json_hosts(const struct netcount *c, enum net_list list, struct jsonout *j) {
+    jsonout_open(j, list_names[list], '[');
     for (size_t i = 0; i <= c->n; i++) {
         const struct netcount_host *h = i < c->n ? &c->v[i] : &c->others;
 
-        if (!test(h))
+        if (!is_listed(c, h, list))
             continue;
         jsonout_open(j, NULL, '{');
         jsonout_text(j, "host", i < c->n ? h->host : NULL);
         jsonout_u64(j, "port", h->port);
-        if (test == was_refused) {
+        if (list == LIST_REFUSED) {
             jsonout_u64(j, "count", h->refused);
             jsonout_text(j, "code", policy_codes[h->code].name);
+        } else if (list == LIST_FAILED) {
+            jsonout_u64(j, "count", h->failed);
+            jsonout_text(j, "reason", h->failure);
         } else {
             jsonout_u64(j, "connections", h->connections);
             jsonout_u64(j, "requests", h->requests);
@@ -239,8 +282,8 @@ void netcount_json(const struct netcount *c, struct buf *out) {
     struct jsonout j = {.to = out, .compact = true};
 
     jsonout_open(&j, NULL, '{');
-    json_hosts(c, "reached", was_reached, &j);
-    json_hosts(c, "refused", was_refused, &j);
+    for (enum net_list i = 0; i < LISTS; i++)
+        json_hosts(c, i, &j);
     json_secrets(c, &j);
     jsonout_close(&j, '}');
 }

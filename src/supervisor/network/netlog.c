@@ -18,9 +18,125 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "policy/rules/verdict.h"
-#include "supervisor/network/netmerge.h"
+#include "proto/gatemsg.h"
 
-enum { NETLOG_FIRSTS = 256, NETLOG_MINUTE_MS = 60 * 1000, NETLOG_SHARE_MINUTES = 7 * 24 * 60 };
+/* -- merging -------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Events that are too many to be written one by one: those of one kind about one host become one, with a count and the time of the first
+ * and of the last. Nothing is lost but detail. Bounded: past NETMERGE_MAX what comes anew is counted together, by class.
+ */
+enum { NETMERGE_MAX = 64, NETMERGE_FIRST_MS = 10 * 1000, NETMERGE_MOST_MS = 60 * 60 * 1000 };
+
+/* Each has a budget of its own: a flood of one does not push out another. */
+enum net_class {
+    NET_ALLOWED, /* connections and requests, their ends, and troubles */
+    NET_LOOKUP,  /* names that were refused */
+    NET_DENIED,  /* connections and requests that were refused */
+    NET_ANSWER,  /* of a human */
+    NET_SECRET,  /* a credential was used */
+    NET_BLOCKED, /* a placeholder where it must not be, a credential that is not available */
+    NET_CLASSES
+};
+
+struct netmerge_event {
+    enum audit_type type;
+    const char *kind;  /* static; the answer, if type is AUDIT_ASK */
+    struct gate_msg m; /* method, path and address are "" if they were not all the same; bytes and times are sums */
+    uint64_t count;
+    uint64_t first_ns, last_ns; /* clock_mark() */
+};
+
+struct netmerge {
+    struct netmerge_event *v; /* NULL until there is one */
+    size_t n;
+    struct netmerge_event others[NET_CLASSES];
+    uint64_t due_ms;   /* when they are to be written; 0: there are none */
+    uint64_t pause_ms; /* until then, the next time: longer each time */
+};
+
+static enum net_class net_class_of(enum audit_type type, const struct gate_msg *m) {
+    if (m->code == POLICY_SECRET_MISPLACED || m->code == POLICY_SECRET_UNAVAILABLE)
+        return NET_BLOCKED;
+    if (type == AUDIT_SECRET)
+        return m->action == RULE_DENY ? NET_BLOCKED : NET_SECRET;
+    if (type == AUDIT_ASK)
+        return NET_ANSWER;
+    if (m->action != RULE_DENY || m->kind == GATE_EVENT_END || m->kind == GATE_EVENT_TROUBLE)
+        return NET_ALLOWED;
+    return m->kind == GATE_EVENT_LOOKUP ? NET_LOOKUP : NET_DENIED;
+}
+
+static bool is_same(const struct netmerge_event *a, const struct netmerge_event *b) {
+    const struct gate_msg *m = &b->m;
+
+    return a->type == b->type && str_eq(a->kind, b->kind) && a->m.action == m->action && a->m.code == m->code &&
+           a->m.port == m->port && str_eq(a->m.host, m->host) && str_eq(a->m.secret, m->secret) && str_eq(a->m.rule, m->rule);
+}
+
+static struct netmerge_event *find_event(struct netmerge *g, const struct netmerge_event *like) {
+    for (size_t i = 0; i < g->n; i++)
+        if (is_same(&g->v[i], like))
+            return &g->v[i];
+    if (!g->v)
+        g->v = calloc(NETMERGE_MAX, sizeof *g->v);
+    return g->v && g->n < NETMERGE_MAX ? &g->v[g->n++] : &g->others[net_class_of(like->type, &like->m)];
+}
+
+static void clear_if_other(char *text, const char *now) {
+    if (!str_eq(text, now))
+        text[0] = 0;
+}
+
+/* What does not hold for all of them is left out. Those that are together only because there is no more room may differ in all. */
+static void join_events(struct netmerge_event *e, const struct gate_msg *m) {
+    e->m.sent += m->sent;
+    e->m.received += m->received;
+    e->m.micros += m->micros;
+    clear_if_other(e->m.host, m->host);
+    clear_if_other(e->m.address, m->address);
+    clear_if_other(e->m.rule, m->rule);
+    clear_if_other(e->m.layer, m->layer);
+    clear_if_other(e->m.method, m->method);
+    clear_if_other(e->m.path, m->path);
+    clear_if_other(e->m.secret, m->secret);
+    e->m.port = e->m.port == m->port ? m->port : 0;
+    e->m.status = e->m.status == m->status ? m->status : 0;
+}
+
+static void netmerge_add(struct netmerge *g, const struct netmerge_event *more) {
+    struct netmerge_event *e = find_event(g, more);
+    uint64_t count = e->count;
+
+    if (count == 0)
+        *e = *more;
+    else
+        join_events(e, &more->m);
+    e->count = count + more->count;
+    e->last_ns = more->last_ns;
+    if (g->due_ms)
+        return;
+    g->pause_ms = g->pause_ms ? MIN_OF(2 * g->pause_ms, (uint64_t)NETMERGE_MOST_MS) : NETMERGE_FIRST_MS;
+    g->due_ms = clock_ms() + g->pause_ms;
+}
+
+/* Hands out all of them, and is empty then. */
+static void netmerge_take(struct netmerge *g, void (*fn)(struct netlog *l, const struct netmerge_event *e), struct netlog *l) {
+    for (size_t i = 0; i < g->n; i++) {
+        fn(l, &g->v[i]);
+        g->v[i].count = 0;
+    }
+    for (size_t i = 0; i < NET_CLASSES; i++)
+        if (g->others[i].count)
+            fn(l, &g->others[i]);
+    memset(g->others, 0, sizeof g->others);
+    g->n = 0;
+    g->due_ms = 0;
+}
+
+/* -- the log -------------------------------------------------------------------------------------------------------------- */
+
+enum { NETLOG_SEEN = 512, NETLOG_FIRSTS = 256, NETLOG_MINUTE_MS = 60 * 1000, NETLOG_SHARE_MINUTES = 7 * 24 * 60 };
 
 static const char file_name[] = "network.jsonl", old_name[] = "network.jsonl.1";
 
@@ -28,6 +144,11 @@ static const char file_name[] = "network.jsonl", old_name[] = "network.jsonl.1";
 struct firsts {
     uint32_t v[NETLOG_FIRSTS];
     size_t n;
+};
+
+/* How often the same was refused. */
+struct netlog_seen {
+    uint32_t hash, times;
 };
 
 struct netlog {
@@ -39,6 +160,7 @@ struct netlog {
     uint64_t used[NET_CLASSES]; /* bytes of this sandbox in the file, less what time gave back */
     uint64_t used_ms;           /* when that was counted */
     struct netmerge merged;     /* what is past its share */
+    struct netlog_seen seen[NETLOG_SEEN];
     struct firsts firsts;
 
     struct audit *audit;          /* NULL: none */
@@ -78,8 +200,8 @@ void netlog_free(struct netlog *l) {
     closep(&l->fd);
     closep(&l->dir);
     buf_done(&l->out);
-    netmerge_done(&l->merged);
-    netmerge_done(&l->audit_merged);
+    free(l->merged.v);
+    free(l->audit_merged.v);
     free(l->folder);
     free(l);
 }
@@ -161,11 +283,7 @@ void netlog_add(struct netlog *l, enum audit_type type, const char *kind, const 
     if (is_first(&l->firsts, class, m) || l->used[class] < shares[class])
         add_event(l, &e);
     else
-        netmerge_add(&l->merged, &e, clock_ms());
-}
-
-static void add_merged(void *arg, const struct netmerge_event *e) {
-    add_event(arg, e);
+        netmerge_add(&l->merged, &e);
 }
 
 /* -- the audit log ------------------------------------------------------------------------------------------------------- */
@@ -192,10 +310,9 @@ static void add_if(struct buf *b, const char *key, const char *value) {
     audit_add(b, key, value[0] ? value : NULL);
 }
 
-static void audit_event(void *arg, const struct netmerge_event *e) {
+static void audit_event(struct netlog *l, const struct netmerge_event *e) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(AUDIT_LINE_MAX);
     const struct gate_msg *m = &e->m;
-    struct netlog *l = arg;
     char first[CLOCK_TEXT_SIZE];
 
     audit_add(&b, "answer", e->type == AUDIT_ASK ? e->kind : NULL);
@@ -225,7 +342,33 @@ void netlog_audit(struct netlog *l, enum audit_type type, const char *kind, cons
     if (is_first(&l->audit_firsts, class, m) || has_budget(l, class))
         audit_event(l, &e);
     else
-        netmerge_add(&l->audit_merged, &e, clock_ms());
+        netmerge_add(&l->audit_merged, &e);
+}
+
+static uint32_t hash_text(uint32_t h, const char *text) {
+    do
+        h = (h ^ (uint8_t)*text) * 16777619u;
+    while (*text++);
+    return h;
+}
+
+/* Two that share a place push each other out: they are written then. */
+bool netlog_is_new(struct netlog *l, const char *kind, const struct gate_msg *m) {
+    uint32_t h = hash_text(hash_text(hash_text(hash_text(m->port ^ m->code << 16, kind), m->host), m->method), m->path);
+    struct netlog_seen *seen = &l->seen[h % ARRAY_LEN(l->seen)];
+    struct netmerge_event e;
+
+    if (seen->hash != h)
+        *seen = (struct netlog_seen){.hash = h};
+    if (seen->times < NETLOG_REPEATS) {
+        seen->times++;
+        return true;
+    }
+    e = make_event(AUDIT_NETWORK, kind, m, 1);
+    netmerge_add(&l->merged, &e);
+    if (l->audit)
+        netmerge_add(&l->audit_merged, &e);
+    return false;
 }
 
 /* -- the file ------------------------------------------------------------------------------------------------------------ */
@@ -279,21 +422,15 @@ static void write_out(struct netlog *l) {
     buf_clear(&l->out);
 }
 
-static uint64_t due_ms(const struct netlog *l) {
-    uint64_t a = l->merged.due_ms, b = l->audit_merged.due_ms;
-
-    return !a ? b : !b ? a : MIN_OF(a, b);
-}
-
 int netlog_timeout(const struct netlog *l) {
-    return clock_left_ms(l ? due_ms(l) : 0);
+    return l ? clock_sooner(clock_left_ms(l->merged.due_ms), clock_left_ms(l->audit_merged.due_ms)) : -1;
 }
 
 void netlog_flush(struct netlog *l) {
     if (!l)
         return;
     if (l->merged.due_ms && l->merged.due_ms <= clock_ms())
-        netmerge_take(&l->merged, add_merged, l);
+        netmerge_take(&l->merged, add_event, l);
     if (l->audit_merged.due_ms && l->audit_merged.due_ms <= clock_ms())
         netmerge_take(&l->audit_merged, audit_event, l);
     audit_flush(l->audit);
@@ -303,7 +440,7 @@ void netlog_flush(struct netlog *l) {
 void netlog_finish(struct netlog *l) {
     if (!l)
         return;
-    netmerge_take(&l->merged, add_merged, l);
+    netmerge_take(&l->merged, add_event, l);
     if (l->audit)
         netmerge_take(&l->audit_merged, audit_event, l);
     netlog_flush(l);

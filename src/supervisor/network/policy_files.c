@@ -99,6 +99,16 @@ static int add_layer(const struct policy_where *where, struct gate_layer *l, siz
     return 0;
 }
 
+/* The same for a text that is in a buffer, which is taken. */
+static int add_layer_text(const struct policy_where *where, enum policy_layer_kind kind, const char *name, struct buf *text,
+                          struct policy_files *f, struct err *err) {
+    size_t len = text->len;
+    CLEANUP(layer_text_done)
+    struct gate_layer l = {.kind = kind, .narrow_only = kind == LAYER_ORGANISATION, .name = strdup(name), .text = buf_take(text)};
+
+    return l.name && l.text ? add_layer(where, &l, len, f, err) : err_oom(err);
+}
+
 /* The folder of path, or the nearest one above it that exists: a file can also come with its folder. */
 static int watch_folder_of(const char *path, struct strv *watch, struct err *err) {
     CLEANUP(freep) char *folder = strdup(path);
@@ -132,9 +142,7 @@ static int check_organisation(int fd, const char *path, bool given, struct err *
 static int add_rule_file(const struct policy_where *where, const char *path, enum policy_layer_kind kind, struct policy_files *f,
                          struct err *err) {
     CLEANUP(closep) int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    CLEANUP(layer_text_done) struct gate_layer l = {.kind = kind, .narrow_only = kind == LAYER_ORGANISATION};
     CLEANUP(buf_done) struct buf text = BUF_INIT(GATE_TEXT_MAX);
-    size_t len;
     int r;
 
     if (fd < 0 && errno != ENOENT && errno != ENOTDIR)
@@ -144,19 +152,7 @@ static int add_rule_file(const struct policy_where *where, const char *path, enu
         return r;
     r = kind == LAYER_ORGANISATION ? check_organisation(fd, path, where->organisation, err) : 0;
     r = r < 0 ? r : paths_read_fd(fd, path, GATE_TEXT_MAX, &text, err);
-    if (r < 0)
-        return r;
-    len = text.len;
-    l.name = strdup(path);
-    l.text = buf_take(&text);
-    return l.name && l.text ? add_layer(where, &l, len, f, err) : err_oom(err);
-}
-
-static int add_user(const struct policy_where *where, struct policy_files *f, struct err *err) {
-    CLEANUP(freep) char *path = NULL;
-    int r = paths_config(where->environ_, where->home, "network.json", &path, err);
-
-    return r < 0 || !path ? r : add_rule_file(where, path, LAYER_USER, f, err);
+    return r < 0 ? r : add_layer_text(where, kind, path, &text, f, err);
 }
 
 static int add_project(const struct policy_where *where, struct policy_files *f, struct err *err) {
@@ -202,17 +198,10 @@ static int add_words(const struct settings *s, enum setting id, bool said, struc
 
 static int add_made(const struct policy_where *where, enum policy_layer_kind kind, const char *name, const struct rules *rules,
                     struct policy_files *f, struct err *err) {
-    CLEANUP(layer_text_done) struct gate_layer l = {.kind = kind};
     CLEANUP(buf_done) struct buf text = BUF_INIT(GATE_TEXT_MAX);
-    size_t len;
 
-    if (rules->len == 0)
-        return 0;
     rules_write(rules, &text);
-    len = text.len;
-    l.name = strdup(name);
-    l.text = buf_take(&text);
-    return l.name && l.text ? add_layer(where, &l, len, f, err) : err_oom(err);
+    return rules->len ? add_layer_text(where, kind, name, &text, f, err) : 0;
 }
 
 /* Words of the command line and of settings. Denials come first: a deny beside an allow is meant as the exception. */
@@ -228,10 +217,11 @@ static int add_sandbox(const struct policy_where *where, struct policy_files *f,
 
 int policy_files_load(const struct policy_where *where, struct policy_files *ret, struct err *err) {
     CLEANUP(policy_files_done) struct policy_files f = {0};
-    int r;
+    CLEANUP(freep) char *user = NULL;
+    int r = add_rule_file(where, where->organisation ? where->organisation : ORGANISATION_FILE, LAYER_ORGANISATION, &f, err);
 
-    r = add_rule_file(where, where->organisation ? where->organisation : ORGANISATION_FILE, LAYER_ORGANISATION, &f, err);
-    r = r < 0 ? r : add_user(where, &f, err);
+    r = r < 0 ? r : paths_config(where->environ_, where->home, "network.json", &user, err);
+    r = r < 0 || !user ? r : add_rule_file(where, user, LAYER_USER, &f, err);
     r = r < 0 ? r : add_project(where, &f, err);
     r = r < 0 ? r : add_sandbox(where, &f, err);
     if (r < 0)
@@ -272,9 +262,8 @@ static int set_own(struct policy *p, struct err *err) {
 
 int policy_files_compile(const struct policy_files *f, enum net_mode mode, bool can_ask, struct policy *ret, struct err *err) {
     CLEANUP(policy_done) struct policy p = {0};
-    int r;
+    int r = policy_init(&p, mode, can_ask, err);
 
-    r = policy_init(&p, mode, can_ask, err);
     for (size_t i = 0; r == 0 && i < f->n; i++) {
         CLEANUP(rules_done) struct rules rules = {0};
 

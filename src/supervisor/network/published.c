@@ -108,12 +108,12 @@ static int open_one(const char *word, struct published_port *ret, struct err *er
     if (r < 0)
         return err_sys(err, r, "--publish %s: listen on %s", word, address);
     if (w.outside == 0)
-        log_line("port %u of the sandbox is published on %s, port %u", ret->inside, address, ret->outside);
+        log_note("port %u of the sandbox is published on %s, port %u", ret->inside, address, ret->outside);
     return 0;
 }
 
 int published_open(const struct strv *words, struct published *ret, struct err *err) {
-    struct published p = {0};
+    CLEANUP(published_done) struct published p = {0};
     int r = 0;
 
     if (words->len > GATE_PUBLISH_MAX)
@@ -123,9 +123,7 @@ int published_open(const struct strv *words, struct published *ret, struct err *
         p.n += r == 0;
     }
     if (r == 0)
-        *ret = p;
-    else
-        published_done(&p);
+        *ret = TAKE(p, (struct published){0});
     return r;
 }
 

@@ -10,16 +10,16 @@
 #include "config/load/paths.h"
 #include "config/settings.h"
 #include "engine/engine.h"
+#include "os/fd.h"
 #include "supervisor/network/asker.h"
 #include "supervisor/terminal/stdio.h"
 
-/* Without a CA no TLS can be inspected: the gate refuses what needs it, and the rest works. */
+/* Without a CA no TLS can be inspected: the gate refuses what needs it, and the rest works. Denials over https have no words then. */
 static void take_ca(struct run_network *n, struct plan_input *in) {
+    bool needed = n->files.look || n->credentials.n_grants; /* both inspect TLS */
     struct err err = {0};
 
-    bool needed = n->files.look || n->credentials.n_grants; /* both inspect TLS */
-
-    if (n->state && castock_take(n->state, needed, &n->ca, &err) == 0) {
+    if (n->state && castock_take(n->state, true, &n->ca, &err) == 0) {
         if (n->ca.path)
             plan_input_trust(in, n->ca.path);
         return;
@@ -43,7 +43,7 @@ int run_network_prepare(struct run_network *n, const struct settings *s, const s
     if (r < 0)
         return r;
     for (size_t i = 0; i < n->files.notes.len; i++)
-        log_line("%s", n->files.notes.v[i]);
+        log_note("%s", n->files.notes.v[i]);
     r = published_open(&s->net.publish, &n->published, err);
     r = r < 0 ? r : paths_state_if_home(facts->environ_, facts->home, "", &n->state, err);
     if (r < 0)
@@ -74,7 +74,7 @@ int run_network_give_up(struct run_network *n, struct err *err) {
     return 0;
 }
 
-static int make_asker(struct run_network *n, const struct run_network_opts *o, struct err *err) {
+static int make_asker(struct run_network *n, const struct run_network_opts *o, bool *ret_only_requests, struct err *err) {
     const struct settings *s = n->where.settings;
     struct stdio *term = o->io && stdio_prompt_possible(o->io) ? o->io : NULL;
     bool human = term || s->question.hook;
@@ -85,7 +85,9 @@ static int make_asker(struct run_network *n, const struct run_network_opts *o, s
                               .environ_ = n->where.environ_,
                               .mask = o->mask};
 
-    return policy_files_can_ask(s, human) ? asker_new(&opts, &n->asker, err) : 0;
+    /* Without a human to ask at once, what an agent asks for waits for 'bawn policy approve' all the same. */
+    *ret_only_requests = !policy_files_can_ask(s, human);
+    return s->question.mode == ASK_NEVER ? 0 : asker_new(&opts, &n->asker, err);
 }
 
 int run_network_begin(struct run_network *n, const struct run_network_opts *o, struct err *err) {
@@ -96,6 +98,7 @@ int run_network_begin(struct run_network *n, const struct run_network_opts *o, s
                           .audit = o->audit,
                           .ca = &n->ca,
                           .credentials = &n->credentials,
+                          .bytes = o->sandbox->bytes,
                           .init_control = o->sandbox->control,
                           .cgroup = &o->sandbox->cgroup,
                           .no_control = o->no_control,
@@ -109,9 +112,10 @@ int run_network_begin(struct run_network *n, const struct run_network_opts *o, s
         snprintf(n->name, sizeof n->name, "%s", o->name);
     else
         snprintf(n->name, sizeof n->name, "%d", (int)getpid());
-    r = make_asker(n, o, err);
+    r = make_asker(n, o, &g.only_requests, err);
     if (r < 0)
         return r;
+    static_assert(ARRAY_LEN(o->sandbox->shown) == INSIDE_SOCKETS && (int)INSIDE_SSH == 0, "in the order of the plan");
     static_assert(sizeof g.listeners == sizeof o->sandbox->net && sizeof g.named == sizeof o->sandbox->net_named,
                   "a place for each");
     for (size_t i = 0; i < GATE_LISTENERS; i++)
@@ -119,7 +123,9 @@ int run_network_begin(struct run_network *n, const struct run_network_opts *o, s
     for (size_t i = 0; i < GATE_NAMED_MAX; i++)
         g.named[i] = TAKE_FD(o->sandbox->net_named[i]);
     for (size_t i = 0; i < INSIDE_SOCKETS; i++)
-        g.inside[i] = TAKE_FD(n->credentials.sockets.fd[i]);
+        g.inside[i] = o->sandbox->shown[i] >= 0 ? TAKE_FD(o->sandbox->shown[i]) : TAKE_FD(n->credentials.sockets.fd[i]);
+    for (size_t i = 0; i < INSIDE_SOCKETS; i++)
+        closep(&n->credentials.sockets.fd[i]); /* not used over a byte link: no one would answer */
     g.asker = n->asker;
     return gatekeeper_new(&g, &n->files, &n->gate, err);
 }

@@ -99,12 +99,16 @@ static void stop_listening(struct pool *p) {
     closep(&p->listener);
 }
 
+static void drop_blanks(struct pool *p) {
+    while (p->n_ready > 0)
+        blank_done(&p->ready[--p->n_ready]);
+}
+
 static void pool_done(struct pool *p) {
     stop_listening(p);
     while (p->n_clients > 0)
         drop_client(p, p->n_clients - 1);
-    for (size_t i = 0; i < p->n_ready; i++)
-        blank_done(&p->ready[i]);
+    drop_blanks(p);
     free(TAKE_PTR(p->ready));
     pool_templates_done(&p->templates);
     closep(&p->folder);
@@ -116,28 +120,18 @@ static int pool_fill(struct pool *p, struct err *err) {
     if (p->ids.by_root)
         p->ids.host_uid = p->ids.host_gid = ID_BASE + p->next_id++ % ID_COUNT;
     r = blank_make(&p->ids, &p->ready[p->n_ready], err);
-    if (r == 0)
-        p->n_ready++;
+    p->n_ready += r == 0;
     return r;
 }
 
 static void try_fill(struct pool *p) {
     struct err err = {0};
 
-    if (pool_fill(p, &err) == 0) {
-        p->why[0] = 0;
+    p->why[0] = 0;
+    if (pool_fill(p, &err) == 0)
         return;
-    }
     snprintf(p->why, sizeof p->why, "%.*s", (int)sizeof p->why - 1, err.msg);
     p->retry_ms = clock_ms() + RETRY_MS;
-}
-
-/* Root's sandboxes have the id of the workspace's owner inside: what was asked for last is what is made. */
-static void change_ids(struct pool *p, const struct pool_request *ask) {
-    p->ids.inside_uid = ask->inside_uid;
-    p->ids.inside_gid = ask->inside_gid;
-    while (p->n_ready > 0)
-        blank_done(&p->ready[--p->n_ready]);
 }
 
 static bool fits_ids(const struct pool *p, const struct pool_request *ask) {
@@ -187,8 +181,11 @@ static void answer_request(struct pool *p, int sock, const struct pool_request *
             pool_templates_want(&p->templates, template, len);
         p->missed++;
         p->last_take_ms = clock_ms();
-        if (!fits_ids(p, ask) && p->ids.by_root)
-            change_ids(p, ask);
+        if (!fits_ids(p, ask) && p->ids.by_root) { /* what was asked for last is what is made: the id of a workspace's owner */
+            p->ids.inside_uid = ask->inside_uid;
+            p->ids.inside_gid = ask->inside_gid;
+            drop_blanks(p);
+        }
         reply.result = -EAGAIN;
     } else if (ask->op == POOL_OFF) {
         p->off = true;
@@ -200,18 +197,14 @@ static void answer_request(struct pool *p, int sock, const struct pool_request *
     sock_send(sock, &reply, sizeof reply, NULL, 0);
 }
 
-static bool is_ours(int sock) {
-    uid_t uid;
-
-    return sock_peer(sock, &uid) == 0 && uid == geteuid();
-}
-
 /* With all places taken, a client that has sent nothing gives way. */
 static void accept_one(struct pool *p) {
     CLEANUP(closep) int sock = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC);
     const struct timeval patience = {.tv_usec = SEND_US};
+    uid_t uid;
 
-    if (sock < 0 || !is_ours(sock) || setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0)
+    if (sock < 0 || sock_peer(sock, &uid) < 0 || uid != geteuid() ||
+        setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0)
         return;
     if (p->n_clients == POOL_CLIENTS_MAX)
         drop_client(p, 0);
@@ -223,9 +216,8 @@ static void serve_one(struct pool *p, int sock) {
         struct pool_request ask;
         char template[TEMPLATE_MAX];
     } m;
-    long n;
+    long n = sock_recv(sock, &m, sizeof m, NULL, NULL);
 
-    n = sock_recv(sock, &m, sizeof m, NULL, NULL);
     if (n < (long)sizeof m.ask || m.ask.protocol != POOL_PROTOCOL)
         return;
     pool_templates_look(&p->templates);
@@ -278,7 +270,7 @@ static void pool_serve(struct pool *p) {
     uint64_t looked = clock_ms();
 
     while (!p->off && left_ms(p) > 0) {
-        bool template = pool_templates_waiting(&p->templates);
+        bool template = p->templates.wanted;
         bool busy = serve_clients(p, template ? 0 : fill_in(p));
 
         if (!busy && template)
@@ -372,15 +364,16 @@ int pool_start(const struct pool_options *opt, struct err *err) {
     return said.code;
 }
 
-int pool_query(char *const *environ_, struct pool_reply *ret) {
+static int ask_once(char *const *environ_, enum pool_op op, struct pool_reply *ret) {
     CLEANUP(closep) int sock = pool_connect(environ_);
 
-    return sock < 0 ? sock : pool_ask(sock, POOL_STATUS, ret);
+    return sock < 0 ? sock : pool_ask(sock, op, ret);
+}
+
+int pool_query(char *const *environ_, struct pool_reply *ret) {
+    return ask_once(environ_, POOL_STATUS, ret);
 }
 
 int pool_stop(char *const *environ_) {
-    CLEANUP(closep) int sock = pool_connect(environ_);
-    struct pool_reply reply;
-
-    return sock < 0 ? sock : pool_ask(sock, POOL_OFF, &reply);
+    return ask_once(environ_, POOL_OFF, &(struct pool_reply){0});
 }

@@ -50,5 +50,4 @@ void pool_templates_look(struct pool_templates *t);
 int pool_templates_tree(struct pool_templates *t, const char *bytes, size_t len);
 /* It is made when there is time, unless it is there. */
 void pool_templates_want(struct pool_templates *t, const char *bytes, size_t len);
-bool pool_templates_waiting(const struct pool_templates *t);
-void pool_templates_work(struct pool_templates *t);
+void pool_templates_work(struct pool_templates *t); /* there is a wanted one */

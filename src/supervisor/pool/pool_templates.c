@@ -91,10 +91,6 @@ static int watch_holder(void *arg, const char *path) {
     return -EINVAL;
 }
 
-bool pool_templates_waiting(const struct pool_templates *t) {
-    return t->wanted != NULL;
-}
-
 /* Watches first: what changes while it is being made counts. One that cannot be made, or watched, is not offered. */
 void pool_templates_work(struct pool_templates *t) {
     CLEANUP(freep) char *bytes = TAKE_PTR(t->wanted);

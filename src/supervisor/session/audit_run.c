@@ -40,46 +40,27 @@ static void hash_text(struct sha256 *h, const char *s) {
     sha256_add(h, s ? s : "", s ? strlen(s) + 1 : 1);
 }
 
-static void hash_number(struct sha256 *h, uint64_t n) {
-    char text[24];
-
-    snprintf(text, sizeof text, "%llu", (unsigned long long)n);
-    hash_text(h, text);
-}
-
-/* Names only: a value may be a secret, or a placeholder, which differs each time. */
-static void hash_names(struct sha256 *h, const struct strv *env) {
-    for (size_t i = 0; i < env->len; i++) {
-        sha256_add(h, env->v[i], strcspn(env->v[i], "="));
-        sha256_add(h, "", 1);
-    }
-}
-
 /* Tells whether two sandboxes had the same walls: everything that plan.h has but values of variables, content of files, and the
  * command. */
 static void hash_plan(const struct plan *p, char ret[static SHA256_HEX_SIZE]) {
-    const uint64_t numbers[] = {p->rung,
-                                p->ids.inside_uid,
-                                p->ids.by_root,
-                                p->limits.cpus_milli,
-                                p->limits.memory,
-                                p->limits.pids,
-                                p->limits.disk,
-                                p->limits.timeout_ms,
-                                p->private_size,
-                                p->home_persistent,
-                                p->mode,
-                                p->network,
-                                (uint64_t)p->landlock_abi,
-                                p->n_steps};
+    const uint64_t numbers[] = {
+        p->rung,        p->ids.inside_uid,         p->ids.by_root,  p->limits.cpus_milli, p->limits.memory,   p->limits.pids,
+        p->limits.disk, p->limits.timeout_ms,      p->private_size, p->tmp_size,          p->home_persistent, p->mode,
+        p->network,     (uint64_t)p->landlock_abi, p->n_steps};
     struct sha256 h;
+    char number[24];
 
     sha256_init(&h);
-    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
-        hash_number(&h, numbers[i]);
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        snprintf(number, sizeof number, "%llu", (unsigned long long)numbers[i]);
+        hash_text(&h, number);
+    }
     hash_text(&h, p->workspace);
     hash_text(&h, p->home);
-    hash_names(&h, &p->env);
+    for (size_t i = 0; i < p->env.len; i++) { /* names only: a value may be a secret, or a placeholder, which differs each time */
+        sha256_add(&h, p->env.v[i], strcspn(p->env.v[i], "="));
+        sha256_add(&h, "", 1);
+    }
     for (size_t i = 0; i < p->n_steps; i++) {
         const struct step *s = &p->steps[i];
         const char how[] = {(char)('a' + s->kind), s->optional ? 'o' : '-', s->writable ? 'w' : '-', 0};
@@ -87,7 +68,7 @@ static void hash_plan(const struct plan *p, char ret[static SHA256_HEX_SIZE]) {
         hash_text(&h, how);
         hash_text(&h, s->to);
         /* Folders of ours have a new name each time; most of the host's have the same inside. */
-        hash_text(&h, s->kind == STEP_FILE || s->ours || (s->from && str_eq(s->from, s->to)) ? NULL : s->from);
+        hash_text(&h, s->kind == STEP_FILE || s->ours || s->on_disk || (s->from && str_eq(s->from, s->to)) ? NULL : s->from);
     }
     sha256_end_hex(&h, ret);
 }
@@ -110,31 +91,19 @@ static void add_start(struct buf *b, const struct plan *p, const struct settings
     audit_add(b, "plan", hash);
 }
 
-static void add_exec(struct buf *b, int job, char *const *argv, size_t argc, const char *cwd) {
-    audit_add_number(b, "job", job);
-    audit_add_argv(b, argv, argc);
-    audit_add(b, "cwd", cwd ? cwd : "");
-}
-
-int audit_run_start(struct audit *a, const struct plan *plan, const struct settings *s, const char *engine, struct err *err) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(MEMBERS_MAX);
-
-    if (!a)
-        return 0;
-    add_start(&b, plan, s, engine);
-    return buf_ok(&b) ? audit_write(a, AUDIT_START, buf_str(&b), err) : err_oom(err);
-}
-
 int audit_run_exec(struct audit *a, int job, char *const *argv, size_t argc, const char *cwd, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(MEMBERS_MAX);
 
     if (!a)
         return 0;
-    add_exec(&b, job, argv, argc, cwd);
+    audit_add_number(&b, "job", job);
+    audit_add_argv(&b, argv, argc);
+    audit_add(&b, "cwd", cwd ? cwd : "");
     return buf_ok(&b) ? audit_write(a, AUDIT_EXEC, buf_str(&b), err) : err_oom(err);
 }
 
-int audit_run_begin(struct audit *a, const struct plan *plan, const struct settings *s, const char *engine, struct err *err) {
+int audit_run_start(struct audit *a, const struct plan *plan, const struct settings *s, const char *engine, bool exec,
+                    struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(MEMBERS_MAX);
 
     if (!a)
@@ -142,6 +111,8 @@ int audit_run_begin(struct audit *a, const struct plan *plan, const struct setti
     add_start(&b, plan, s, engine);
     if (!buf_ok(&b))
         return err_oom(err);
+    if (!exec)
+        return audit_write(a, AUDIT_START, buf_str(&b), err);
     audit_later(a, AUDIT_START, buf_str(&b));
     return audit_run_exec(a, 0, plan->argv, plan->argc, NULL, err);
 }

@@ -18,12 +18,11 @@ struct settings;
  * no persistent sandbox. */
 int audit_run_open(char *const *environ_, const char *home, const struct audit_ids *ids, struct audit **ret, struct err *err);
 
-/* A rung is about to be started. engine: its name. */
-int audit_run_start(struct audit *a, const struct plan *plan, const struct settings *s, const char *engine, struct err *err);
+/* A rung is about to be started. engine: its name. exec: for the plan's command, whose event is in the same write. */
+int audit_run_start(struct audit *a, const struct plan *plan, const struct settings *s, const char *engine, bool exec,
+                    struct err *err);
 /* job: 0 for the command of `bawn run`. cwd "": the workspace; NULL: the same. */
 int audit_run_exec(struct audit *a, int job, char *const *argv, size_t argc, const char *cwd, struct err *err);
-/* Both, in one write, for a sandbox that is started for this command. */
-int audit_run_begin(struct audit *a, const struct plan *plan, const struct settings *s, const char *engine, struct err *err);
 
 /* status: the exit status, signal 0: it was not ended by one. exec_errno: it could not be executed; 0: it was. */
 void audit_run_exit(struct audit *a, int job, int status, int signal, int exec_errno, uint64_t ms);

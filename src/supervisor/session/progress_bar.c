@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/parse.h"
+#include "base/str.h"
 #include "os/clock.h"
 #include "os/fd.h"
 
@@ -25,27 +27,28 @@ static size_t draw_bar(char *out, uint64_t files, uint64_t total) {
     return n;
 }
 
-void progress_bar_show(struct progress_bar *p, uint64_t files, uint64_t bytes, uint64_t files_total) {
+void progress_bar_report(uint64_t files, uint64_t bytes, uint64_t files_total, void *arg) {
+    struct progress_bar *p = arg;
     char line[256], blocks[BAR + 8], size[24];
     uint64_t now = clock_ms();
     int n;
 
     if (!p->begun_ms) {
         p->begun_ms = now;
-        p->off = !isatty(STDERR_FILENO);
+        p->off = log_is_quiet() || !isatty(STDERR_FILENO);
     }
     if (p->off || now < (p->shown_ms ? p->shown_ms + AGAIN_MS : p->begun_ms + FIRST_MS))
         return;
     p->shown_ms = now;
     format_size(bytes, size);
-    n = snprintf(line, sizeof line, "\r\033[Kbawn: %s %.*s%" PRIu64 " files, %s", p->what,
-                 (int)draw_bar(blocks, files, files_total), blocks, files, size);
+    if (p->of_bytes)
+        n = snprintf(line, sizeof line, "\r\033[Kbawn: %s %.*s%s", p->what, (int)draw_bar(blocks, bytes, files_total), blocks,
+                     size);
+    else
+        n = snprintf(line, sizeof line, "\r\033[Kbawn: %s %.*s%" PRIu64 " %s, %s", p->what,
+                     (int)draw_bar(blocks, files, files_total), blocks, files, str_plural(files, "file", "files"), size);
     if (n > 0 && (size_t)n < sizeof line)
         fd_write_all(STDERR_FILENO, line, (size_t)n);
-}
-
-void progress_bar_report(uint64_t files, uint64_t bytes, uint64_t files_total, void *arg) {
-    progress_bar_show(arg, files, bytes, files_total);
 }
 
 void progress_bar_done(struct progress_bar *p) {

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -12,14 +11,14 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/str.h"
-#include "engine/engine.h"
 #include "os/fd.h"
 #include "os/process.h"
-#include "os/spawn.h"
 #include "review/report/escape.h"
 #include "supervisor/helper.h"
 #include "workspace/apply/apply.h"
+#include "workspace/change/change.h"
 
 enum { MESSAGE_MAX = 900 };
 
@@ -43,32 +42,22 @@ void review_job_done(struct review_job *j) {
 }
 
 static int launch_review(char *const argv[], const int given[3], struct review_child *ret, struct err *err) {
-    CLEANUP(closep) int exe = -1, reads = -1, out = -1, messages = -1, errors = -1;
-    char path[PATH_MAX];
+    CLEANUP(closep) int reads = -1, out = -1, messages = -1, errors = -1;
+    struct helper h = {.name = "bawn-review", .argv = argv, .envp = (char *[]){NULL}, .n_fds = 6, .terminal = true};
     pid_t pid = -1;
-    int r;
+    int r = fd_pipe(&reads, &out);
 
-    exe = engine_helper("bawn-review", path, sizeof path);
-    if (exe < 0)
-        return err_sys(err, exe, "find bawn-review, which belongs beside bawn or in ../libexec/bawn");
-    r = fd_pipe(&reads, &out);
     r = r < 0 ? r : fd_pipe(&messages, &errors);
     /* A process that floods its messages must not wait for us while we wait for its output. */
     if (r == 0 && fcntl(errors, F_SETFL, O_NONBLOCK) < 0)
         r = -errno;
-    if (r == 0) {
-        const struct spawn s = {.exe = exe,
-                                .argv = argv,
-                                .fds = (const int[]){-1, out, errors, given[0], given[1], given[2]},
-                                .n_fds = 6,
-                                .group = SPAWN_TERMINAL};
-
-        r = spawn_start(&s, &pid, NULL);
-    }
     if (r < 0)
         return err_sys(err, r, "start bawn-review");
-    *ret = (struct review_child){pid, TAKE_FD(reads), TAKE_FD(messages)};
-    return 0;
+    memcpy(h.fds, (const int[]){-1, out, errors, given[0], given[1], given[2]}, 6 * sizeof(int));
+    r = helper_start(&h, &pid, err);
+    if (r == 0)
+        *ret = (struct review_child){pid, TAKE_FD(reads), TAKE_FD(messages)};
+    return r;
 }
 
 static int drain_output(int fd, review_sink_fn *sink, void *arg) {
@@ -116,14 +105,14 @@ static int memory_file(const struct buf *content, int *ret) {
 
 static int words_of(const struct review_job *job, struct strv *ret) {
     const struct run_info *i = &job->rd->info;
-    int r = strv_add(ret, "bawn-review");
+    int r = 0;
 
-    if (r < 0 || strv_add(ret, job->task) < 0 || strv_addf(ret, "--run=%s", job->rd->name) < 0 ||
+    if (strv_add(ret, "bawn-review") < 0 || strv_add(ret, job->task) < 0 || strv_addf(ret, "--run=%s", job->rd->name) < 0 ||
         strv_addf(ret, "--workspace=%s", i->workspace) < 0 || strv_addf(ret, "--mode=%s", workspace_mode_names[i->mode]) < 0 ||
         strv_addf(ret, "--begun=%llu", (unsigned long long)i->begun_ns) < 0 ||
         strv_addf(ret, "--ended=%llu", (unsigned long long)i->ended_ns) < 0)
         return -ENOMEM;
-    if (r == 0 && i->base_commit && *i->base_commit)
+    if (i->base_commit && *i->base_commit)
         r = strv_addf(ret, "--base=%s", i->base_commit);
     for (size_t k = 0; r == 0 && k < job->words.len; k++)
         r = strv_add(ret, job->words.v[k]);
@@ -187,4 +176,107 @@ int review_merge(int base, int ours, int theirs, int *ret_fd, void *arg UNUSED, 
         return err_sys(err, -errno, "go back in the merged file");
     *ret_fd = TAKE_FD(result);
     return 0;
+}
+
+/* -- what is in git's state --------------------------------------------------------------------------------------------- */
+
+enum { ANSWER_MAX = 64 * 1024 * 1024, LINES_SHOWN = 20, LINE_SHOWN = 400 };
+
+void git_report_done(struct git_report *g) {
+    strv_done(&g->hold);
+    strv_done(&g->lines);
+}
+
+const char *git_report_part(const char *path) {
+    for (const char *s = path; s; s = strchr(s, '/') ? strchr(s, '/') + 1 : NULL)
+        if (str_starts(s, ".git/"))
+            return s + strlen(".git/");
+    return NULL;
+}
+
+/* A git directory may have another name (`git init --separate-git-dir`): these are names that a run cannot do without. */
+static bool like_git(const char *path) {
+    return strstr(path, "/refs/") || strstr(path, "/objects/") || str_ends(path, "/packed-refs") || str_ends(path, "/index") ||
+           str_ends(path, "HEAD");
+}
+
+bool git_report_needed(const struct change_set *set) {
+    for (size_t i = 0; i < set->n; i++)
+        if (!set->v[i].hidden && set->v[i].new_.mode && (git_report_part(set->v[i].path) || like_git(set->v[i].path)))
+            return true;
+    return false;
+}
+
+static void to_buf(const char *data, size_t len, void *arg) {
+    buf_add(arg, data, len);
+}
+
+/* Pairs of strings, each with its NUL, from a process that read hostile files. Without the last one it ended before it was done. */
+static int take_answer(const struct buf *b, struct git_report *g) {
+    const char *p = b->data, *end = b->data ? b->data + b->len : NULL;
+
+    while (p < end && !str_eq(p, "end")) {
+        const char *value = memchr(p, 0, (size_t)(end - p)), *stop;
+
+        stop = value && value + 1 < end ? memchr(value + 1, 0, (size_t)(end - value - 1)) : NULL;
+        if (!stop)
+            return -EBADMSG;
+        if (strv_add(str_eq(p, "hold") ? &g->hold : &g->lines, value + 1) < 0)
+            return -ENOMEM;
+        p = stop + 1;
+    }
+    return p < end ? 0 : -EBADMSG;
+}
+
+int git_report_make(const struct rundir *rd, int workspace, const struct ignore *rules, const struct ignore *protect,
+                    struct git_report *ret, struct err *err) {
+    CLEANUP(review_job_done) struct review_job job = {.task = "review", .rd = rd, .workspace = workspace};
+    CLEANUP(buf_done) struct buf answer = BUF_INIT(ANSWER_MAX);
+    CLEANUP(git_report_done) struct git_report g = {0};
+    struct err why = {0};
+    int r;
+
+    job.rules = (struct review_rules){.now = (struct ignore *)rules, .protect = (struct ignore *)protect};
+    if (strv_add(&job.words, "--format=git") < 0 || strv_add(&job.words, "--fail-on=none") < 0)
+        return err_oom(err);
+    r = review_spawn(&job, to_buf, &answer, &why);
+    if (r == 0)
+        r = buf_ok(&answer) ? take_answer(&answer, &g) : -EFBIG;
+    else if (r > 0) /* nothing makes it fail but a fault of its own */
+        r = -EIO;
+    if (r == -ENOMEM)
+        return err_oom(err);
+    g.failed = r < 0;
+    if (r < 0 && strv_addf(&g.lines, "what the run committed or staged could not be examined: %s",
+                           why.msg[0] ? why.msg : "bawn-review ended before it was done") < 0)
+        return err_oom(err);
+    *ret = TAKE(g, (struct git_report){0});
+    return 0;
+}
+
+bool git_report_holds(const struct git_report *g, const char *path) {
+    const char *in = git_report_part(path);
+
+    if (g->failed && in && !str_starts(in, "objects/") && !strstr(in, "/objects/"))
+        return true;
+    for (size_t i = 0; i < g->hold.len; i++) {
+        const char *hold = g->hold.v[i];
+        size_t len = strlen(hold);
+
+        if (str_eq(hold, path) || (str_ends(hold, "/") && str_starts(path, hold) && !str_starts(path + len, "objects/")))
+            return true;
+    }
+    return false;
+}
+
+void git_report_log(const struct git_report *g, const char *run) {
+    if (g->lines.len == 0)
+        return;
+    log_line(
+        "git: %zu high %s in what the run committed, staged or left in .git; your next checkout, reset, merge or stash pop may "
+        "bring it out:",
+        g->lines.len, g->lines.len == 1 ? "risk" : "risks");
+    for (size_t i = 0; i < g->lines.len && i < LINES_SHOWN; i++)
+        log_line("git: %.*s", LINE_SHOWN, g->lines.v[i]);
+    log_line("git: 'bawn review %s' shows all", run);
 }

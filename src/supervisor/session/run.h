@@ -12,7 +12,7 @@
 struct settings;
 struct ignore;
 
-enum run_limit { RUN_LIMIT_MEMORY, RUN_LIMIT_PIDS, RUN_LIMIT_DISK, RUN_LIMIT_TIME, RUN_LIMIT_COUNT };
+enum run_limit { RUN_LIMIT_MEMORY, RUN_LIMIT_PIDS, RUN_LIMIT_DISK, RUN_LIMIT_TIME, RUN_LIMIT_PRIVATE, RUN_LIMIT_COUNT };
 extern const char *const run_limit_names[RUN_LIMIT_COUNT];
 
 enum { EXIT_TIMEOUT = 124 }; /* as timeout(1) has it */
@@ -27,7 +27,7 @@ struct run_options {
     const struct ignore *rules;     /* what is hidden in the workspace */
     const struct ignore *accepted;  /* older rules of which some still count (workspace/hide/pin.h); NULL: none */
     const char *name;               /* of the run, for --name; NULL: none */
-    bool fresh;                     /* the name is new, and the run is removed if nothing changed */
+    bool fresh; /* the name is new, not the user's: no earlier run goes on, and the run is removed if nothing changed */
     char **argv;
     size_t argc;
     bool force_tty, no_tty;
@@ -47,6 +47,8 @@ struct run_result {
     uint64_t duration_us;
     struct cgroup_usage usage;
     struct limits limits;
+    uint64_t private_size; /* bytes that home and /tmp have */
+    bool tmp_on_disk;      /* they are not in memory */
     struct cgroup_caps enforced;
     char run[RUNDIR_NAME_MAX + 1]; /* the folder that keeps what was changed; "": none */
     size_t changes;
@@ -57,12 +59,11 @@ void run_result_done(struct run_result *r);
 /* Fails only if nothing was started. Messages that belong to the run (weaker rung, limits) are logged as they arise. */
 int run_command(const struct run_options *opt, struct run_result *ret, struct err *err);
 
-/* run_report.c */
 struct buf;
 void run_report_limits(const struct run_result *r, const struct settings *s); /* log lines for limits that were hit */
 void run_report_json(const struct run_result *r, const struct settings *s, struct buf *out);
 void run_announce_rung(const struct plan *p); /* the line about a weaker rung, if it is one */
-void run_announce_limits(const struct plan *p, const struct cgroup *cg);
+void run_announce_limits(const struct plan *p, const struct cgroup *cg, const struct host_facts *facts); /* once a day */
 
 /* What these settings need enforced, as a set of enum guarantee, and the comparison with an engine. */
 unsigned run_needs(const struct settings *s);

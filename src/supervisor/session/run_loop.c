@@ -34,8 +34,8 @@ int loop_signals(sigset_t *ret_old, int *ret_fd, struct err *err) {
     return 0;
 }
 
-static void send_signal(const struct loop *l, int sig, bool group) {
-    struct init_msg msg = {.type = INIT_MSG_SIGNAL, .value = sig, .extra = group};
+static void send_init(const struct loop *l, uint32_t type, int sig, bool group) {
+    struct init_msg msg = {.type = type, .value = sig, .extra = group};
 
     sock_send(l->session->sandbox.control, &msg, sizeof msg, NULL, 0);
 }
@@ -54,17 +54,12 @@ static int on_signal(void *arg, const struct pollfd *fds UNUSED, size_t n UNUSED
             stdio_resume(l->io); /* another process stopped us; the shell has reset the terminal since */
         if (sig == SIGTSTP)
             l->stopping = true;
+        l->io->impatient |= loop_is_end(info.ssi_signo);
         for (size_t i = 0; i < N_FORWARDED; i++)
             if (watched[i] == sig)
-                send_signal(l, sig, info.ssi_code == SI_KERNEL);
+                send_init(l, INIT_MSG_SIGNAL, sig, info.ssi_code == SI_KERNEL);
     }
     return 0;
-}
-
-static void send_all(const struct loop *l, int sig) {
-    struct init_msg msg = {.type = INIT_MSG_ALL, .value = sig};
-
-    sock_send(l->session->sandbox.control, &msg, sizeof msg, NULL, 0);
 }
 
 /* As the shell expects it, but only if a user sees it or asked for it: the command can stop itself at any time. While we are stopped
@@ -73,7 +68,7 @@ static void on_stopped(struct loop *l, int sig) {
     if (!TAKE(l->stopping, false) && !tty_has_us())
         return;
     if (l->stop_signal == 0)
-        send_all(l, SIGSTOP);
+        send_init(l, INIT_MSG_ALL, SIGSTOP, false);
     l->stop_signal = sig;
 }
 
@@ -81,15 +76,17 @@ static void on_all_stopped(struct loop *l) {
     stdio_suspend(l->io);
     tty_stop_job(TAKE(l->stop_signal, 0));
     stdio_resume(l->io);
-    send_all(l, SIGCONT);
-    send_signal(l, SIGCONT, true);
+    send_init(l, INIT_MSG_ALL, SIGCONT, false);
+    send_init(l, INIT_MSG_SIGNAL, SIGCONT, true);
 }
 
 static void on_exited(struct loop *l, const struct init_msg *msg) {
     struct run_result *r = l->result;
 
     l->ended = true;
-    if (msg->extra == 1) {
+    r->hit[RUN_LIMIT_PRIVATE] |= (msg->extra & INIT_EXITED_FULL) != 0;
+    r->hit[RUN_LIMIT_PIDS] |= (msg->extra & INIT_EXITED_PIDS) != 0;
+    if (msg->extra == INIT_EXITED_NOEXEC) {
         r->exec_errno = msg->value;
         r->status = err_exec_status(msg->value);
         return;
@@ -101,8 +98,10 @@ static void on_exited(struct loop *l, const struct init_msg *msg) {
 
 static int on_pty(struct loop *l, int master) {
     struct init_msg go = {.type = INIT_MSG_GO};
-    int r = stdio_attach_master(l->io, master, l->err);
+    int r;
 
+    l->io->modes.external = l->session->sandbox.bytes;
+    r = stdio_attach_master(l->io, master, l->err);
     if (r < 0)
         return r;
     stdio_start(l->io);
@@ -118,32 +117,22 @@ static void on_silence(struct loop *l) {
     l->result->status = 128 + SIGKILL;
 }
 
-static void on_inside(struct loop *l, const struct init_msg *msg, int fd) {
-    if (l->session->network.gate)
-        gatekeeper_inside(l->session->network.gate, (uint32_t)msg->extra, msg->value, fd);
-    else if (fd >= 0)
-        close(fd); /* there was no request */
-}
-
 static int on_control(void *arg, const struct pollfd *polled UNUSED, size_t n_polled UNUSED) {
     struct loop *l = arg;
     struct init_msg msg;
-    int fds[1];
+    CLEANUP(closep) int fd = -1;
     size_t n_fds = 1;
-    long n = sock_recv(l->session->sandbox.control, &msg, sizeof msg, fds, &n_fds);
+    long n = sock_recv(l->session->sandbox.control, &msg, sizeof msg, &fd, &n_fds);
 
-    if (n_fds == 1 && (n != (long)sizeof msg || (msg.type != INIT_MSG_PTY && msg.type != INIT_MSG_INSIDE))) {
-        close(fds[0]); /* only a terminal, or a connection into the sandbox, comes with one */
-        n_fds = 0;
-    }
     if (n != (long)sizeof msg) {
+        l->session->sandbox.silent = true;
         on_silence(l);
         return 0;
     }
     msg.text[sizeof msg.text - 1] = 0;
-    switch ((enum init_msg_type)msg.type) {
+    switch (msg.type) {
     case INIT_MSG_PTY:
-        return n_fds == 1 ? on_pty(l, fds[0]) : err_set(l->err, -EPROTO, "bawn-init sent no terminal");
+        return fd >= 0 ? on_pty(l, TAKE_FD(fd)) : err_set(l->err, -EPROTO, "bawn-init sent no terminal");
     case INIT_MSG_STOPPED:
         on_stopped(l, msg.value);
         break;
@@ -158,18 +147,14 @@ static int on_control(void *arg, const struct pollfd *polled UNUSED, size_t n_po
         l->failed = true;
         return err_set(l->err, -msg.value, "cannot sandbox: %s", msg.text);
     case INIT_MSG_INSIDE:
-        on_inside(l, &msg, n_fds == 1 ? fds[0] : -1);
-        break;
-    case INIT_MSG_SIGNAL:
-    case INIT_MSG_GO:
-    case INIT_MSG_STARTED:
-    case INIT_MSG_NETWORK:
-    case INIT_MSG_EXEC:
-    case INIT_MSG_OPEN:
+        if (l->session->network.gate)
+            gatekeeper_inside(l->session->network.gate, (uint32_t)msg.extra, msg.value, TAKE_FD(fd));
         break;
     case INIT_MSG_ALL:
         if (l->stop_signal && msg.value == SIGSTOP)
             on_all_stopped(l);
+        break;
+    default:
         break;
     }
     return 0;
@@ -179,15 +164,9 @@ static int on_control(void *arg, const struct pollfd *polled UNUSED, size_t n_po
 static void end_politely(struct loop *l, uint64_t grace_ms) {
     uint64_t at = clock_ms() + grace_ms;
 
-    send_signal(l, SIGTERM, true);
-    send_signal(l, SIGCONT, true);
+    send_init(l, INIT_MSG_SIGNAL, SIGTERM, true);
+    send_init(l, INIT_MSG_SIGNAL, SIGCONT, true);
     l->kill_at_ms = l->kill_at_ms ? MIN_OF(l->kill_at_ms, at) : at;
-}
-
-/* The end of time or space. */
-static void end_run(struct loop *l, enum run_limit why) {
-    l->result->hit[why] = true;
-    end_politely(l, GRACE_MS);
 }
 
 static int on_parent(void *arg, const struct pollfd *fds UNUSED, size_t n_fds UNUSED) {
@@ -206,42 +185,24 @@ static int on_parent(void *arg, const struct pollfd *fds UNUSED, size_t n_fds UN
     return 0;
 }
 
-static void on_tick(struct loop *l) {
-    switch (watch_check(&l->session->watch)) {
-    case WATCH_TIME:
-        end_run(l, RUN_LIMIT_TIME);
-        break;
-    case WATCH_DISK:
-        end_run(l, RUN_LIMIT_DISK);
-        break;
-    case WATCH_NOTHING:
-        break;
-    }
-    if (l->kill_at_ms && clock_ms() >= l->kill_at_ms) {
-        l->kill_at_ms = 0;
-        on_silence(l);
-    }
+bool loop_is_end(uint32_t sig) {
+    return sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
+}
+
+bool loop_asked_to_end(int signals) {
+    struct signalfd_siginfo info;
+
+    while (sigfd_next(signals, &info))
+        if (loop_is_end(info.ssi_signo))
+            return true;
+    return false;
 }
 
 void loop_drain(struct loop *l) {
-    struct signalfd_siginfo info;
-
     stdio_finish(l->io);
     while (stdio_drain(l->io, l->signals) == 1)
-        while (sigfd_next(l->signals, &info))
-            if (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP || info.ssi_signo == SIGQUIT)
-                return;
-}
-
-/* What cannot be enforced ends the run. */
-static void settle_session(struct loop *l) {
-    struct err err = {0};
-
-    if (session_settle(l->session, &err) >= 0)
-        return;
-    log_err(&err);
-    on_silence(l);
-    l->result->status = EXIT_SANDBOX;
+        if (loop_asked_to_end(l->signals))
+            return;
 }
 
 static void want_parent(struct evloop *e, void *arg) {
@@ -255,7 +216,7 @@ static void want_streams(struct evloop *e, void *arg) {
     struct pollfd *p = evloop_slots(e, STDIO_POLL_MAX);
 
     if (p)
-        evloop_give_back(e, STDIO_POLL_MAX - stdio_poll_fds(l->io, p, STDIO_POLL_MAX));
+        evloop_give_back(e, STDIO_POLL_MAX - stdio_poll_fds(l->io, p));
     evloop_wake_in(e, stdio_timeout_ms(l->io));
 }
 
@@ -273,11 +234,26 @@ static void want_tick(struct evloop *e, void *arg) {
 }
 
 static int on_turn(void *arg, const struct pollfd *fds UNUSED, size_t n UNUSED) {
+    static const enum run_limit which[] = {
+        [SESSION_TIME] = RUN_LIMIT_TIME, [SESSION_DISK] = RUN_LIMIT_DISK, [SESSION_TMP] = RUN_LIMIT_PRIVATE};
+    enum session_limit reached;
+    struct err err = {0};
     struct loop *l = arg;
 
-    if (!l->ended)
-        settle_session(l);
-    on_tick(l);
+    if (!l->ended && session_settle(l->session, &err) < 0) { /* what cannot be enforced ends the run */
+        log_err(&err);
+        on_silence(l);
+        l->result->status = EXIT_SANDBOX;
+    }
+    reached = session_check(l->session);
+    if (reached != SESSION_WITHIN) {
+        l->result->hit[which[reached]] = true;
+        end_politely(l, GRACE_MS);
+    }
+    if (l->kill_at_ms && clock_ms() >= l->kill_at_ms) {
+        l->kill_at_ms = 0;
+        on_silence(l);
+    }
     return 0;
 }
 

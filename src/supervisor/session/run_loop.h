@@ -23,5 +23,7 @@ struct loop {
 /* Blocks what the loop wants to read from a descriptor; *ret_old is the mask for the command. */
 int loop_signals(sigset_t *ret_old, int *ret_fd, struct err *err);
 int loop_run(struct loop *l);
+bool loop_is_end(uint32_t sig);      /* it asks us to end */
+bool loop_asked_to_end(int signals); /* reads what came; true: the user wants no more of it */
 /* Forwards what is left after everything inside has ended; a signal that asks us to end gives it up. */
 void loop_drain(struct loop *l);

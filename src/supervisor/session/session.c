@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sandbox from before its start to its last trace: engine, workspace, guard, network, the ladder of rungs, the loop's source, the end. */
+/* A sandbox from before its start to its last trace: engine, workspace, guard, network, the loop's source, the end. */
 #include "supervisor/session/session.h"
 
 #include <errno.h>
@@ -10,116 +10,23 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "config/load/paths.h"
+#include "config/load/seldom.h"
 #include "config/settings.h"
-#include "engine/native/native.h"
+#include "engine/private_dir.h"
 #include "jail/plan/elsewhere.h"
 #include "os/clock.h"
 #include "os/evloop.h"
 #include "os/fd.h"
 #include "os/sock.h"
+#include "supervisor/session/system_dir.h"
 #include "workspace/hide/ignore.h"
-
-static int make_plan(struct session *s, enum rung rung, struct err *err) {
-    int r;
-
-    plan_done(&s->plan);
-    if (rung == RUNG_LANDLOCK && !s->private_dir[0]) {
-        private_dir_sweep();
-        r = private_dir_make(s->private_dir, sizeof s->private_dir, err);
-        if (r < 0)
-            return r;
-        s->input.private_dir = s->private_dir;
-    }
-    r = plan_make(s->opt->settings, s->opt->facts, &s->input, rung, &s->plan, err);
-    if (r < 0 && s->private_dir[0])
-        private_dir_remove(s->private_dir);
-    return r;
-}
-
-static int start_rung(struct session *s, const struct session_how *how, enum rung rung, bool *ret_weaker, struct err *err) {
-    struct engine_request req = {.settings = s->opt->settings,
-                                 .plan = &s->plan,
-                                 .stdio = {how->stdio[0], how->stdio[1], how->stdio[2]},
-                                 .tty = how->tty,
-                                 .resident = how->resident,
-                                 .guard = s->guard_inside,
-                                 .hide = s->no_new,
-                                 .protect = s->protect,
-                                 .old_mask = s->old_mask};
-    int r = make_plan(s, rung, err);
-
-    if (r < 0)
-        return r;
-    *ret_weaker = false;
-    r = s->planned ? s->planned(s->arg, s, err) : 0;
-    r = r < 0 ? r : s->engine->start(&req, &s->sandbox, ret_weaker, err);
-    if (r < 0) {
-        s->engine->finish(&s->sandbox);
-        if (s->private_dir[0])
-            private_dir_remove(s->private_dir);
-    }
-    return r;
-}
-
-/* Without mounts nothing can be laid over a file, and nothing over a folder. */
-static int check_bare_workspace(const struct session *s, struct err *err) {
-    const struct settings *set = s->opt->settings;
-    enum workspace_mode mode = settings_workspace_mode(set);
-
-    if (mode == WORKSPACE_OVERLAY || mode == WORKSPACE_WORKTREE)
-        return err_set(
-            err, -EOPNOTSUPP,
-            "--workspace %s needs user namespaces, which are not available here; use --workspace sync (see 'bawn doctor --fix')",
-            workspace_mode_names[mode]);
-    if (set->workspace.volumes.len || (mode != WORKSPACE_SYNC && set->workspace.n_substitutes))
-        return err_set(
-            err, -EOPNOTSUPP,
-            "workspace.volumes and workspace.substitute need user namespaces, which are not available here (see 'bawn doctor --fix')");
-    if (mode != WORKSPACE_SYNC && s->input.workspace.hidden && s->input.workspace.hidden->len)
-        return err_set(err, -EOPNOTSUPP,
-                       "without user namespaces '%s' and %zu more cannot be hidden in the workspace itself; use --workspace sync "
-                       "(see 'bawn doctor --fix')",
-                       s->input.workspace.hidden->v[0], s->input.workspace.hidden->len - 1);
-    return 0;
-}
-
-static void note_missing_fence(const struct session *s) {
-    if (s->plan.rung == RUNG_FULL && s->plan.landlock_abi < 1)
-        log_line("no Landlock on this kernel: the second fence around files is missing (the mounts still hold)");
-}
-
-/* Down the ladder: only in auto mode, only for the one reason the next rung is made for, and announced. */
-int session_start(struct session *s, const struct session_how *how, struct err *err) {
-    bool weaker = false;
-    int r = start_rung(s, how, RUNG_FULL, &weaker, err);
-
-    if (r < 0 && weaker && s->opt->settings->mode == MODE_REQUIRE)
-        return err_ctx(err, r, "--sandbox=require: user namespaces are not available here (see 'bawn doctor --fix')");
-    if (r < 0 && weaker) {
-        s->sandbox = (struct sandbox)SANDBOX_INIT;
-        r = check_bare_workspace(s, err);
-        if (r >= 0 && s->network.on)
-            r = run_network_give_up(&s->network, err);
-        r = r < 0 ? r : start_rung(s, how, RUNG_LANDLOCK, &weaker, err);
-        if (r >= 0)
-            run_announce_rung(&s->plan);
-    }
-    if (r < 0)
-        return r;
-    s->launched = true;
-    note_missing_fence(s);
-    run_announce_limits(&s->plan, &s->sandbox.cgroup);
-    return 0;
-}
 
 /* The journal of direct mode begins with the first change. */
 static int begin_journal(void *arg, struct journal **ret, struct err *err) {
     struct session *s = arg;
-    uint64_t budget = s->opt->settings->workspace.rollback;
-    const struct journal_opts opts = {.budget = budget ? budget : UINT64_MAX, .file_max = STAGE_OLD_FILE_MAX};
     int r = stage_folder(&s->stage, err);
 
-    return r < 0 ? r : journal_open(s->stage.rd.fd, true, &opts, ret, err);
+    return r < 0 ? r : stage_journal(&s->stage, &s->stage.rd, ret, err);
 }
 
 /* Users without a home, as services are, can work; a line says what is missing. */
@@ -137,7 +44,7 @@ static bool can_record(const struct session *s) {
 static int make_guard(struct session *s, struct err *err) {
     int pair[2], r;
 
-    if (s->stage.mode != WORKSPACE_DIRECT || s->engine != &engine_native)
+    if (s->stage.mode != WORKSPACE_DIRECT || !s->engine->has_guard)
         return 0;
     r = stage_protect(&s->stage, &s->protect, err);
     if (r < 0)
@@ -149,13 +56,12 @@ static int make_guard(struct session *s, struct err *err) {
     return guard_init(&s->guard, pair[0], s->stage.workspace, can_record(s) ? begin_journal : NULL, s, err);
 }
 
-/* Only the native engine makes a network that leads to a gate. */
 static int prepare_network(struct session *s, struct err *err) {
     const struct settings *set = s->opt->settings;
 
-    if (set->net.mode == NETWORK_NONE || s->engine != &engine_native) {
+    if (set->net.mode == NETWORK_NONE || !s->engine->has_gate) {
         if (set->ssh.agent == SSH_AGENT_ON)
-            log_line("no ssh-agent inside: it is reached through the gate, which a run without a network does not have");
+            log_note("no ssh-agent inside: it is reached through the gate, which a run without a network does not have");
         return 0;
     }
     return run_network_prepare(&s->network, set, s->opt->facts, &s->input, s->stage.workspace, err);
@@ -181,17 +87,14 @@ int session_prepare(struct session *s, const struct run_options *opt, const stru
     s->input.pid = getpid(); /* a keeper's own: its starter's number may soon be another's */
     s->input.argv = opt->argv;
     s->input.argc = opt->argc;
-    s->stage_opts = (struct stage_opts){.settings = opt->settings,
-                                        .rules = opt->rules,
-                                        .name = stage_name,
-                                        .fresh = opt->fresh,
-                                        .argv = opt->argv,
-                                        .argc = opt->argc};
     r = choose_engine(s, err);
     if (r < 0)
         return r;
+    s->input.unmapped = s->engine->unmapped;
     prctl(PR_SET_DUMPABLE, 0); /* no other process may read our memory and environment */
-    r = stage_begin(&s->stage, &s->stage_opts, opt->facts, &s->input, err);
+    r = stage_begin(&s->stage, opt, stage_name, &s->input, err);
+    if (s->engine->unmapped && opt->facts->uid == 0 && opt->facts->workspace_uid == 0)
+        s->input.home.caches = NULL; /* are root's, and the sandbox is not */
     r = r < 0 ? r : stage_no_new(&s->stage, &s->no_new, err);
     r = r < 0 ? r : make_guard(s, err);
     return r < 0 ? r : prepare_network(s, err);
@@ -205,7 +108,7 @@ static int watch_names(struct session *s, struct err *err) {
     enum workspace_mode mode = s->plan.mode;
     bool copy = mode == WORKSPACE_SYNC || mode == WORKSPACE_WORKTREE, guarded = s->protect && !copy;
     bool shown = !copy || (s->input.workspace.elsewhere && s->input.workspace.elsewhere->n);
-    bool covers = shown && s->plan.rung == RUNG_FULL && s->engine == &engine_native;
+    bool covers = shown && s->plan.rung == RUNG_FULL && s->engine->has_guard;
     const struct latecomers_opts opts = {.workspace = s->stage.workspace,
                                          .pidfd = s->sandbox.pidfd,
                                          .upper = mode == WORKSPACE_OVERLAY ? s->grows : -1,
@@ -231,6 +134,17 @@ static int watch_names(struct session *s, struct err *err) {
     return r;
 }
 
+/* Home and /tmp on disk: a part of all that the disk limit is about, with a limit of its own. */
+static void watch_tmp(struct session *s) {
+    const char *const mounts[WATCH_MOUNTS] = {s->plan.tmp, "/var/tmp", s->plan.home_persistent ? NULL : s->plan.home};
+
+    if (s->plan.tmp_size || s->plan.writable_system)
+        watch_also(&s->watch, s->private_dir.fd, false);
+    if (!s->plan.tmp_size)
+        return;
+    watch_own(&s->tmp_watch, s->plan.tmp_size, s->private_dir.fd, s->sandbox.pid, mounts);
+}
+
 int session_begin(struct session *s, const struct run_network_opts *n, bool timed, struct err *err) {
     struct run_network_opts network = *n;
     struct limits limits = s->plan.limits;
@@ -251,29 +165,30 @@ int session_begin(struct session *s, const struct run_network_opts *n, bool time
     watch_init(&s->watch, &limits, s->grows >= 0 ? s->grows : s->stage.workspace, s->plan.mode != WORKSPACE_RO, s->sandbox.pid);
     watch_also(&s->watch, s->caches, false);
     watch_also(&s->watch, s->home, true);
+    s->grown_system = s->home >= 0 && s->system_dir ? open(s->system_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    watch_also(&s->watch, s->grown_system, true);
+    watch_tmp(s);
     closep(&s->guard_inside);
     return 0;
 }
 
 enum { POLL_LATECOMERS, POLL_GUARD, POLL_GATE };
 
-static int session_timeout(const struct session *s) {
-    int t = clock_sooner(watch_timeout(&s->watch), latecomers_timeout(&s->latecomers));
-
-    t = clock_sooner(t, landing_timeout(&s->landing));
-    return s->network.gate ? clock_sooner(t, gatekeeper_timeout(s->network.gate)) : t;
-}
-
 void session_want(struct evloop *l, void *arg) {
     struct session *s = arg;
     struct pollfd *p;
 
-    evloop_want(l, latecomers_fd(&s->latecomers), POLLIN);
-    evloop_want(l, guard_poll_fd(&s->guard), POLLIN);
+    evloop_want(l, s->latecomers.inotify, POLLIN);
+    evloop_want(l, s->guard.sock, POLLIN);
     p = s->network.gate ? evloop_slots(l, GATE_POLL_MAX) : NULL;
     if (p)
-        evloop_give_back(l, GATE_POLL_MAX - gatekeeper_poll(s->network.gate, p, GATE_POLL_MAX));
-    evloop_wake_in(l, session_timeout(s));
+        evloop_give_back(l, GATE_POLL_MAX - gatekeeper_poll(s->network.gate, p));
+    if (s->network.gate)
+        evloop_wake_in(l, gatekeeper_timeout(s->network.gate));
+    evloop_wake_in(l, watch_timeout(&s->watch));
+    evloop_wake_in(l, watch_timeout(&s->tmp_watch));
+    evloop_wake_in(l, latecomers_timeout(&s->latecomers));
+    evloop_wake_in(l, landing_timeout(&s->landing));
 }
 
 int session_ready(void *arg, const struct pollfd *fds, size_t n) {
@@ -296,14 +211,39 @@ int session_settle(struct session *s, struct err *err) {
     return r < 0 ? r : landing_settle(&s->landing, err);
 }
 
+enum session_limit session_check(struct session *s) {
+    enum watch_event event = watch_check(&s->watch);
+
+    if (event == WATCH_NOTHING && watch_check(&s->tmp_watch) != WATCH_NOTHING)
+        return SESSION_TMP;
+    return event == WATCH_TIME ? SESSION_TIME : event == WATCH_DISK ? SESSION_DISK : SESSION_WITHIN;
+}
+
 void session_rest(struct session *s) {
-    s->watch.paused = true;
-    latecomers_rest(&s->latecomers);
+    s->watch.paused = s->tmp_watch.paused = true;
+    s->latecomers.resting = true;
 }
 
 int session_wake(struct session *s, struct err *err) {
-    s->watch.paused = false;
+    s->watch.paused = s->tmp_watch.paused = false;
     return latecomers_wake(&s->latecomers, err);
+}
+
+void session_describe(const struct session *s, const char *profile, struct box_state *ret) {
+    const struct limits *l = &s->plan.limits;
+
+    ret->init = MAX_OF(s->sandbox.pid, 0); /* another machine's has no number here */
+    snprintf(ret->engine, sizeof ret->engine, "%s", s->engine->name);
+    snprintf(ret->rung, sizeof ret->rung, "%s", rung_names[s->plan.rung]);
+    snprintf(ret->mode, sizeof ret->mode, "%s", workspace_mode_names[s->plan.mode]);
+    snprintf(ret->profile, sizeof ret->profile, "%s", profile ? profile : "");
+    ret->memory = l->memory;
+    ret->pids = l->pids;
+    ret->cpus_milli = l->cpus_milli;
+    str_set(&ret->tmp, s->plan.tmp_size ? s->private_dir.path : NULL); /* says less without memory, nothing wrong */
+    strv_done(&ret->cgroups);
+    for (unsigned i = 0; i < s->sandbox.cgroup.n; i++)
+        strv_add(&ret->cgroups, s->sandbox.cgroup.groups[i].path);
 }
 
 void session_stop(struct session *s) {
@@ -314,6 +254,12 @@ void session_stop(struct session *s) {
     run_network_end(&s->network);
 }
 
+void session_finish(struct session *s) {
+    s->engine->finish(&s->sandbox);
+    private_dir_remove(&s->private_dir);
+    s->input.private_dir = NULL;
+}
+
 void session_limits(struct session *s, struct run_result *r) {
     struct cgroup_hits hits = {0};
 
@@ -322,8 +268,12 @@ void session_limits(struct session *s, struct run_result *r) {
     r->hit[RUN_LIMIT_PIDS] |= hits.pids > 0;
     if (s->opt->want_usage)
         cgroup_usage(&s->sandbox.cgroup, &r->usage);
+    /* The group counts all. Without one, or without cpuacct, those whose parents ignore SIGCHLD are missing. */
+    r->usage.cpu_us = MAX_OF(r->usage.cpu_us, s->sandbox.cpu_us);
     r->enforced = s->sandbox.cgroup.enforces;
     r->limits = s->plan.limits;
+    r->private_size = s->plan.tmp_size ? s->plan.tmp_size : s->plan.private_size;
+    r->tmp_on_disk = s->plan.tmp_size > 0;
     r->rung = s->plan.rung;
 }
 
@@ -372,5 +322,7 @@ void session_done(struct session *s) {
     closep(&s->grows);
     closep(&s->caches);
     closep(&s->home);
+    closep(&s->grown_system);
+    free(TAKE_PTR(s->system_dir));
     *s = (struct session)SESSION_INIT;
 }

@@ -16,6 +16,8 @@
 #include <poll.h>
 #include <signal.h>
 
+#include "engine/private_dir.h"
+#include "registry/registry.h"
 #include "supervisor/network/run_network.h"
 #include "supervisor/session/run.h"
 #include "supervisor/session/stage.h"
@@ -34,7 +36,6 @@ struct session {
     const struct run_options *opt;
     const struct engine_ops *engine;
     struct plan_input input;
-    struct stage_opts stage_opts;
     struct stage stage;
     struct guard_link guard;
     struct run_network network;
@@ -42,21 +43,23 @@ struct session {
     int guard_inside;                /* the guard's end of the socket, until it is handed over */
     struct plan plan;
     struct sandbox sandbox;
-    char private_dir[128];
+    struct private_dir private_dir;
+    char *system_dir;  /* folder of a writable system (system_dir.h); NULL: none */
     sigset_t old_mask; /* for what runs inside */
     bool launched;     /* the sandbox was started, so something may have been changed */
     struct latecomers latecomers;
     bool late; /* there are events for them */
     struct landing landing;
-    struct limit_watch watch;
-    int grows, caches, home;  /* what the disk limit looks at; -1: none */
-    session_plan_fn *planned; /* may be NULL */
+    struct limit_watch watch, tmp_watch;   /* all; home and /tmp on disk */
+    int grows, caches, home, grown_system; /* what the disk limit looks at; -1: none */
+    session_plan_fn *planned;              /* may be NULL */
     void *arg;
 };
 #define SESSION_INIT                                                                                                        \
     {                                                                                                                       \
         .stage = STAGE_INIT, .guard = GUARD_INIT, .network = RUN_NETWORK_INIT, .guard_inside = -1, .sandbox = SANDBOX_INIT, \
-        .latecomers = LATECOMERS_INIT, .landing = LANDING_INIT, .grows = -1, .caches = -1, .home = -1                       \
+        .latecomers = LATECOMERS_INIT, .landing = LANDING_INIT, .private_dir = PRIVATE_DIR_INIT, .grows = -1, .caches = -1, \
+        .home = -1, .grown_system = -1                                                                                      \
     }
 
 /* input: copied, and filled from here on. stage_name: of the run's folder; NULL: one is made where it is needed. */
@@ -80,6 +83,9 @@ void session_want(struct evloop *l, void *session);
 int session_ready(void *session, const struct pollfd *fds, size_t n);
 /* Covers hidden names that have appeared, and decides about what landed in protected places. Negative: the sandbox has to end. */
 int session_settle(struct session *s, struct err *err);
+/* Which limit of those that are watched was reached. Each is said once; the caller ends the sandbox. */
+enum session_limit { SESSION_WITHIN, SESSION_TIME, SESSION_DISK, SESSION_TMP };
+enum session_limit session_check(struct session *s);
 /* When nothing runs inside any more, so that nothing has to be watched; and before something does again. */
 void session_rest(struct session *s);
 int session_wake(struct session *s, struct err *err);
@@ -87,6 +93,10 @@ int session_wake(struct session *s, struct err *err);
 void session_stop(struct session *s);
 /* Fills in what the result says about limits. The sandbox is still to be finished. */
 void session_limits(struct session *s, struct run_result *r);
-/* After engine->finish(), also if it was never started: reports, ends the workspace. */
+/* Removes every trace of it from the host. */
+void session_finish(struct session *s);
+/* After session_finish(), also if it was never started: reports, ends the workspace. */
 void session_end(struct session *s, struct run_result *r);
+/* What `bawn ps` shows of it while it runs. */
+void session_describe(const struct session *s, const char *profile, struct box_state *ret);
 void session_done(struct session *s);

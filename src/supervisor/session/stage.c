@@ -14,29 +14,10 @@
 #include "os/fd.h"
 #include "os/remove.h"
 #include "supervisor/session/progress_bar.h"
+#include "supervisor/session/run.h"
 #include "workspace/apply/apply.h"
 #include "workspace/git/gitidentity.h"
 #include "workspace/mode/sync.h"
-
-enum { GIT_CONFIG_MAX = 512 * 1024 };
-
-static int describe_run(const struct stage *st, const struct host_facts *facts, struct run_info *ret, struct err *err) {
-    struct run_info i = {.mode = st->mode, .named = st->opt->name && !st->opt->fresh};
-
-    if (st->mode == WORKSPACE_DIRECT)
-        i.begun_ns = st->begun_ns;
-
-    i.workspace = strdup(facts->workspace);
-    for (size_t k = 0; i.workspace && k < st->opt->argc; k++)
-        if (strv_add(&i.command, st->opt->argv[k]) < 0)
-            freep(&i.workspace);
-    if (!i.workspace) {
-        run_info_done(&i);
-        return err_oom(err);
-    }
-    *ret = i;
-    return 0;
-}
 
 static bool is_below(const char *path, const char *dir) {
     size_t n = strlen(dir);
@@ -47,7 +28,7 @@ static bool is_below(const char *path, const char *dir) {
 /* A run of that name goes on where it ended. */
 static int reopen(struct stage *st, const struct host_facts *facts, struct err *err) {
     CLEANUP(rundir_done) struct rundir rd = RUNDIR_INIT;
-    int r = rundir_open(st->runs, st->opt->name, true, &rd, err);
+    int r = rundir_open(st->runs, st->name, true, &rd, err);
 
     if (r < 0)
         return r;
@@ -66,7 +47,11 @@ static int reopen(struct stage *st, const struct host_facts *facts, struct err *
 }
 
 static int make_folder(struct stage *st, const struct host_facts *facts, struct err *err) {
-    struct run_info info = {0};
+    const struct run_info info = {.mode = st->mode,
+                                  .named = st->name && !st->opt->fresh,
+                                  .begun_ns = st->mode == WORKSPACE_DIRECT ? st->begun_ns : 0,
+                                  .workspace = (char *)(uintptr_t)facts->workspace,
+                                  .command = {.v = st->opt->argv, .len = st->opt->argc}};
     int r;
 
     if (!st->runs)
@@ -75,66 +60,63 @@ static int make_folder(struct stage *st, const struct host_facts *facts, struct 
     if (is_below(st->runs, facts->workspace))
         return err_set(err, -EPERM, "the folder for runs, '%s', is in the workspace; set XDG_STATE_HOME to another place",
                        st->runs);
-    r = describe_run(st, facts, &info, err);
-    if (r < 0)
-        return r;
-    r = rundir_create(st->runs, st->opt->name, &info, &st->rd, err);
-    run_info_done(&info);
-    if (r == -EEXIST && st->opt->name && !st->opt->fresh && st->mode != WORKSPACE_DIRECT) {
+    r = rundir_create(st->runs, st->name, &info, &st->rd, err);
+    if (r == -EEXIST && st->name && !st->opt->fresh && st->mode != WORKSPACE_DIRECT) {
         *err = (struct err){0};
         return reopen(st, facts, err);
     }
     st->have = st->new_ = r >= 0;
-    return r < 0 ? r : 0;
+    return r;
 }
 
-/* A folder of the run that the sandbox writes to: it belongs to the owner of the workspace. */
-static int make_part(const struct stage *st, const char *name, mode_t mode, const struct host_facts *facts, struct err *err) {
+/* A folder of the run that the sandbox writes to: it belongs to the owner of the workspace, and has its mode unless it is closed. */
+static int make_part(const struct stage *st, const char *name, bool closed, const struct host_facts *facts, struct err *err) {
     CLEANUP(closep) int fd = -1;
+    struct stat ws = {.st_mode = 0700};
 
-    if (mkdirat(st->rd.fd, name, 0700) < 0 && errno != EEXIST)
-        return err_sys(err, -errno, "folder of the run '%s/%s'", st->rd.path, name);
-    fd = openat(st->rd.fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || fchmod(fd, mode & 0777) < 0)
-        return err_sys(err, -errno, "folder of the run '%s/%s'", st->rd.path, name);
-    if (facts->uid == 0 && fchown(fd, facts->workspace_uid, facts->workspace_gid) < 0)
+    if (mkdirat(st->rd.fd, name, 0700) == 0 || errno == EEXIST)
+        fd = openat(st->rd.fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || (!closed && fstat(st->workspace, &ws) < 0) || fchmod(fd, ws.st_mode & 0777) < 0 ||
+        (facts->uid == 0 && fchown(fd, facts->workspace_uid, facts->workspace_gid) < 0))
         return err_sys(err, -errno, "folder of the run '%s/%s'", st->rd.path, name);
     return 0;
 }
 
 static int begin_overlay(struct stage *st, const struct host_facts *facts, struct err *err) {
-    struct stat ws;
-    int r;
+    int r = remove_tree(st->rd.fd, "work"); /* of a run before; overlayfs refuses what a volatile one left */
 
-    if (fstat(st->workspace, &ws) < 0)
-        return err_sys(err, -errno, "workspace");
-    r = remove_tree(st->rd.fd, "work"); /* of a run before; overlayfs refuses what a volatile one left */
     if (r < 0 && r != -ENOENT)
         return err_sys(err, r, "empty '%s/work'", st->rd.path);
-    r = make_part(st, "upper", ws.st_mode, facts, err);
-    r = r < 0 ? r : make_part(st, "work", 0700, facts, err);
+    r = make_part(st, "upper", false, facts, err);
+    r = r < 0 ? r : make_part(st, "work", true, facts, err);
     /* Started by root for another user, who must get to the two through a mount of this folder and sees no more of it. */
     if (r >= 0 && facts->uid == 0 && fchmod(st->rd.fd, 0711) < 0)
         return err_sys(err, -errno, "folder of the run");
     return r;
 }
 
+/* Not in the copy, and not deleted either: git inside must not take it for that (os/lookalike.h). */
+static int make_tracked(struct stage *st, struct err *err) {
+    CLEANUP(closep) int tree = openat(st->rd.fd, "tree", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const struct lookalikes *t = st->tracked;
+    int r = tree < 0 ? -errno : t ? lookalikes_make((struct lookalike_range){t->v, t->n}, 0, tree) : 0;
+
+    return r < 0 ? err_sys(err, r, "lookalikes of hidden files that git tracks") : 0;
+}
+
 static int begin_sync(struct stage *st, const struct host_facts *facts, struct err *err) {
     CLEANUP(progress_bar_done) struct progress_bar bar = PROGRESS_BAR_INIT("copying the workspace");
     const struct progress progress = {.report = progress_bar_report, .arg = &bar};
     CLEANUP(strv_done) struct strv notes = {0};
-    struct stat ws;
-    int r;
+    int r = make_part(st, "tree", false, facts, err);
 
-    if (fstat(st->workspace, &ws) < 0)
-        return err_sys(err, -errno, "workspace");
-    r = make_part(st, "tree", ws.st_mode, facts, err);
     r = r < 0 ? r : sync_copy_in(&st->rd, st->workspace, st->opt->rules, &progress, &notes, err);
     if (r < 0)
         return r;
     for (size_t i = 0; i < notes.len; i++)
-        log_line("%s", notes.v[i]);
-    return stage_substitutes(st, err);
+        log_note("%s", notes.v[i]);
+    r = make_tracked(st, err);
+    return r < 0 ? r : stage_substitutes(st, err);
 }
 
 static int begin_worktree(struct stage *st, const struct host_facts *facts UNUSED, struct err *err) {
@@ -180,7 +162,24 @@ static void tidy_worktree(struct rundir *rd, const struct stage *st) {
         rundir_remove(rd, &ignored);
 }
 
-/* Runs that were killed while they were prepared: no command ever ran in them. */
+/* As a run that ends without changes. One that has some is not compared again at each start. */
+static void tidy_killed(struct rundir *rd, const struct stage *st) {
+    CLEANUP(change_set_done) struct change_set set = CHANGE_SET_INIT;
+    struct err ignored = {0};
+    size_t waiting = 0;
+
+    if (rd->info.ended_ns || rd->info.named || faccessat(rd->fd, RUNDIR_KILLED, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+        change_set_make(rd, st->workspace, st->opt->rules, &set, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < set.n; i++)
+        waiting += !set.v[i].hidden;
+    if (waiting || set.notes.len) /* notes: what could not be looked at may be a change */
+        closep(&(int){openat(rd->fd, RUNDIR_KILLED, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)});
+    else
+        rundir_remove(rd, &ignored);
+}
+
+/* Runs that were killed while they were prepared, so that no command ever ran in them, or that have no changes. Those in use are locked. */
 static void sweep_killed(const struct stage *st, const char *workspace) {
     struct rundir_list list = {0};
     struct err ignored = {0};
@@ -196,6 +195,8 @@ static void sweep_killed(const struct stage *st, const char *workspace) {
             rundir_remove(&rd, &ignored);
         else if (rd.info.mode == WORKSPACE_WORKTREE)
             tidy_worktree(&rd, st);
+        else if (rd.info.mode != WORKSPACE_DIRECT)
+            tidy_killed(&rd, st);
     }
     rundir_list_done(&list);
 }
@@ -203,18 +204,21 @@ static void sweep_killed(const struct stage *st, const char *workspace) {
 static int make_home(struct stage *st, const struct host_facts *facts, struct plan_input *in, struct err *err) {
     int r = volumes_prepare(&st->volumes, st->opt->settings, st->workspace, facts, in, err);
 
-    st->git_config = (struct buf)BUF_INIT(GIT_CONFIG_MAX);
-    r = r < 0 ? r : git_identity(facts->environ_, facts->home, &st->git_config, err);
-    if (r >= 0 && st->git_config.len)
-        in->git.config = buf_str(&st->git_config);
+    bool seen = st->mode == WORKSPACE_DIRECT || st->mode == WORKSPACE_RO;
+
+    r = r < 0 ? r : git_identity_read(facts->environ_, facts->home, seen ? in->workspace.hidden : NULL, &st->git, err);
+    in->git.config = buf_str(&st->git.config);
+    in->git.ignore = buf_str(&st->git.ignore);
     return r;
 }
 
-int stage_begin(struct stage *st, const struct stage_opts *opt, const struct host_facts *facts, struct plan_input *in,
-                struct err *err) {
+int stage_begin(struct stage *st, const struct run_options *opt, const char *name, struct plan_input *in, struct err *err) {
+    const struct host_facts *facts = opt->facts;
     int r;
 
     st->opt = opt;
+    st->tracked = in->workspace.tracked;
+    st->name = name;
     st->mode = settings_workspace_mode(opt->settings);
     st->facts = facts;
     st->begun_ns = clock_mark();
@@ -224,7 +228,7 @@ int stage_begin(struct stage *st, const struct stage_opts *opt, const struct hos
     r = rundir_folder(facts->environ_, facts->home, &st->runs, err);
     if (r < 0)
         return r;
-    if (opt->name && (st->mode == WORKSPACE_DIRECT || st->mode == WORKSPACE_RO))
+    if (name && (st->mode == WORKSPACE_DIRECT || st->mode == WORKSPACE_RO))
         return err_usage(err, "--name is for --workspace overlay, sync and worktree: in %s mode no changes are set aside",
                          workspace_mode_names[st->mode]);
     r = make_home(st, facts, in, err);
@@ -269,7 +273,7 @@ void stage_done(struct stage *st) {
     rundir_done(&st->rd);
     worktree_view_done(&st->view);
     volumes_done(&st->volumes);
-    buf_done(&st->git_config);
+    git_identity_done(&st->git);
     closep(&st->workspace);
     free(st->runs);
     *st = (struct stage)STAGE_INIT;

@@ -9,26 +9,19 @@
 #include "base/buf.h"
 #include "jail/plan/plan.h"
 #include "supervisor/session/volumes.h"
+#include "workspace/git/gitidentity.h"
 #include "workspace/mode/worktree.h"
 #include "workspace/run/rundir.h"
 
 struct ignore;
-
-/* How many runs in direct mode are stored for a workspace, and the largest file whose old version is. */
-enum { STAGE_DIRECT_RUNS = 10, STAGE_OLD_FILE_MAX = 256 * 1024 * 1024 };
-
-struct stage_opts {
-    const struct settings *settings;
-    const struct ignore *rules; /* what is hidden */
-    const char *name;           /* the user's name for the run; NULL: one is made */
-    bool fresh;                 /* the name is not the user's: no earlier run goes on, and nothing is stored if nothing changed */
-    char **argv;
-    size_t argc;
-};
+struct journal;
+struct run_options;
 
 struct stage {
-    const struct stage_opts *opt;
+    const struct run_options *opt;
+    const char *name; /* for the run; NULL: one is made */
     const struct host_facts *facts;
+    const struct lookalikes *tracked; /* of what is hidden, what git tracks; may be NULL */
     enum workspace_mode mode;
     uint64_t begun_ns;
     char *runs; /* folder of the runs; NULL: the user has no home */
@@ -38,17 +31,18 @@ struct stage {
     int workspace;
     struct worktree_view view;
     struct volumes volumes;
-    struct buf git_config;
+    struct git_identity git;
     size_t changes; /* after stage_end() */
 };
 #define STAGE_INIT \
-    { .rd = RUNDIR_INIT, .workspace = -1 }
+    { .rd = RUNDIR_INIT, .workspace = -1, .git = GIT_IDENTITY_INIT }
 
 /* The current directory is the workspace. Sets what *in says of workspace, git and caches. In direct mode nothing is made yet. */
-int stage_begin(struct stage *st, const struct stage_opts *opt, const struct host_facts *facts, struct plan_input *in,
-                struct err *err);
+int stage_begin(struct stage *st, const struct run_options *opt, const char *name, struct plan_input *in, struct err *err);
 /* The run's folder, made now if there is none: direct mode, at the first change. */
 int stage_folder(struct stage *st, struct err *err);
+/* The journal of a run in direct mode, new. */
+int stage_journal(const struct stage *st, const struct rundir *rd, struct journal **ret, struct err *err);
 /* After the command: keeps, carries or removes, and logs what the user can do next. Nothing of a run is lost if this fails. */
 int stage_end(struct stage *st, int status, struct err *err);
 /* The run never started: removes what was made for it. */

@@ -16,9 +16,10 @@
 #include "os/remove.h"
 #include "os/safepath.h"
 #include "proto/guardmsg.h"
-#include "supervisor/session/git_report.h"
+#include "supervisor/session/review_spawn.h"
+#include "supervisor/session/run.h"
 #include "supervisor/session/stage.h"
-#include "workspace/apply/apply_same.h"
+#include "workspace/apply/apply.h"
 #include "workspace/change/change.h"
 #include "workspace/copy/place.h"
 #include "workspace/git/gitconfig.h"
@@ -27,7 +28,11 @@
 #include "workspace/mode/sync.h"
 #include "workspace/run/journal.h"
 
-enum { SUBSTITUTE_MAX = 16 * 1024 * 1024 };
+enum {
+    SUBSTITUTE_MAX = 16 * 1024 * 1024,
+    DIRECT_RUNS = 10,                /* so many are stored for a workspace */
+    OLD_FILE_MAX = 256 * 1024 * 1024 /* of a larger file the old version is not */
+};
 
 /* Into the copy, under the hidden name; it is never carried back, because the name is hidden. */
 static int substitute(const struct stage *st, int tree, const struct substitute_spec *s) {
@@ -85,37 +90,32 @@ static int forget_run(struct stage *st, struct err *err) {
 }
 
 /* How many changes wait in the run; those under hidden names do not count. *ret_git: some are git's own. */
-static int count_changes(struct stage *st, bool keep_base, size_t *ret, bool *ret_git, struct err *err) {
+static int count_changes(struct stage *st, bool keep_base, bool *ret_git, struct err *err) {
     CLEANUP(change_set_done) struct change_set set = CHANGE_SET_INIT;
     int r = change_set_make(&st->rd, st->workspace, st->opt->rules, &set, err);
-    size_t n = 0;
 
     if (r < 0)
         return r;
+    st->changes = 0;
     for (size_t i = 0; i < set.n; i++)
-        n += !set.v[i].hidden;
+        st->changes += !set.v[i].hidden;
     if (keep_base)
         r = change_keep_base(&st->rd, &set, st->workspace, err);
-    *ret = n;
     if (ret_git)
         *ret_git = git_report_needed(&set);
     return r;
 }
 
-static const char *plural(size_t n, const char *one, const char *many) {
-    return n == 1 ? one : many;
-}
-
 static int end_overlay(struct stage *st, struct err *err) {
-    int r = count_changes(st, true, &st->changes, NULL, err);
+    int r = count_changes(st, true, NULL, err);
 
     if (r < 0)
         return r;
     if (st->changes == 0 && !st->rd.info.named)
         return forget_run(st, err);
     if (st->changes)
-        log_line("%zu %s changed, stored as run '%s': bawn review, then bawn apply or bawn discard", st->changes,
-                 plural(st->changes, "file", "files"), st->rd.name);
+        log_note("%zu %s changed, stored as run '%s': bawn review %s, then bawn apply %s or bawn discard %s", st->changes,
+                 str_plural(st->changes, "file", "files"), st->rd.name, st->rd.name, st->rd.name, st->rd.name);
     return 0;
 }
 
@@ -127,6 +127,11 @@ struct carrying {
     struct rundir rd;
     struct journal *journal;
 };
+
+static void carrying_done(struct carrying *w) {
+    ignore_freep(&w->protect);
+    git_report_done(&w->git);
+}
 
 /* Only part of a repository, which git would obey, if its HEAD is there (ATTACKS 37). Below .git there are others that it makes itself: those
  * of submodules, whose configuration and hooks are protected, and in refs and logs, where no folder `objects` may be beside them. */
@@ -140,18 +145,23 @@ static bool makes_repository(const char *path) {
     return str_eq(name, "HEAD") || str_eq(name, "commondir");
 }
 
+int stage_journal(const struct stage *st, const struct rundir *rd, struct journal **ret, struct err *err) {
+    uint64_t budget = st->opt->settings->workspace.rollback;
+    const struct journal_opts opts = {.budget = budget ? budget : UINT64_MAX, .file_max = OLD_FILE_MAX};
+
+    return journal_open(rd->fd, true, &opts, ret, err);
+}
+
 /* Waits for `bawn review` and `bawn apply`. */
 static bool is_sensitive(const struct change *c, void *arg) {
     const struct carrying *w = arg;
 
-    return git_report_holds(&w->git, c->path) || ignore_match(w->protect, c->path, S_ISDIR(c->new_.mode)) == IGNORE_EXCLUDED ||
+    return settings_holds_changes(w->st->opt->settings) || git_report_holds(&w->git, c->path) ||
+           ignore_match(w->protect, c->path, S_ISDIR(c->new_.mode)) == IGNORE_EXCLUDED ||
            (c->new_.link && apply_link_leads_out(c->path, c->new_.link)) || (c->new_.mode && makes_repository(c->path));
 }
 
 static int begin_record(struct carrying *w, struct err *err) {
-    const struct settings *s = w->st->opt->settings;
-    const struct journal_opts opts = {.budget = s->workspace.rollback ? s->workspace.rollback : UINT64_MAX,
-                                      .file_max = STAGE_OLD_FILE_MAX};
     struct run_info info = w->st->rd.info;
     int r;
 
@@ -160,7 +170,7 @@ static int begin_record(struct carrying *w, struct err *err) {
     info.mode = WORKSPACE_DIRECT;
     info.named = false;
     r = rundir_create(w->st->runs, NULL, &info, &w->rd, err);
-    return r < 0 ? r : journal_open(w->rd.fd, true, &opts, &w->journal, err);
+    return r < 0 ? r : stage_journal(w->st, &w->rd, &w->journal, err);
 }
 
 static int keep_old(const char *path, void *arg, struct err *err) {
@@ -183,21 +193,22 @@ static int end_record(struct carrying *w, struct err *err) {
         w->rd.info.ended_ns = clock_mark();
         r = rundir_save(&w->rd, err);
         clock_pass(w->rd.info.ended_ns);
-        log_line("'bawn rollback %s' takes back what was carried to the workspace", w->rd.name);
+        log_note("'bawn rollback %s' takes back what was carried to the workspace", w->rd.name);
     }
     journal_close(TAKE_PTR(w->journal));
     rundir_done(&w->rd);
-    return r < 0 ? r : rundir_prune(w->st->runs, w->st->rd.info.workspace, STAGE_DIRECT_RUNS, err);
+    return r < 0 ? r : rundir_prune(w->st->runs, w->st->rd.info.workspace, DIRECT_RUNS, err);
 }
 
 static void report_sync(const struct stage *st, const struct sync_result *s) {
     if (s->out || s->in)
-        log_line("%zu %s carried to the workspace, %zu to the copy", s->out, plural(s->out, "file", "files"), s->in);
+        log_note("%zu %s carried to the workspace, %zu to the copy", s->out, str_plural(s->out, "file", "files"), s->in);
     for (size_t i = 0; i < s->conflicts.len; i++)
-        log_line("changed on both sides: %s", s->conflicts.v[i]);
-    if (s->held.len)
-        log_line("%zu sensitive %s held back in '%s': bawn review, then bawn apply or bawn discard", s->held.len,
-                 plural(s->held.len, "file", "files"), st->rd.name);
+        log_note("changed on both sides: %s", s->conflicts.v[i]);
+    if (s->held.len) /* without its name the verbs would take the record of what was carried, which is later */
+        log_note("%zu %s%s held back in '%s': bawn review %s, then bawn apply %s or bawn discard %s", s->held.len,
+                 settings_holds_changes(st->opt->settings) ? "" : "sensitive ", str_plural(s->held.len, "file", "files"),
+                 st->rd.name, st->rd.name, st->rd.name, st->rd.name);
 }
 
 int stage_no_new(const struct stage *st, struct ignore **ret, struct err *err) {
@@ -236,10 +247,12 @@ int stage_protect(const struct stage *st, struct ignore **ret, struct err *err) 
 }
 
 /* What direct mode could not hold back, and worktree mode put on a branch. */
-static int report_git(const struct stage *st, const struct ignore *protect, struct err *err) {
+static int report_git(const struct stage *st, struct err *err) {
     CLEANUP(git_report_done) struct git_report git = {0};
-    int r = git_report_make(&st->rd, st->workspace, st->opt->rules, protect, &git, err);
+    CLEANUP(ignore_freep) struct ignore *protect = NULL;
+    int r = stage_protect(st, &protect, err);
 
+    r = r < 0 ? r : git_report_make(&st->rd, st->workspace, st->opt->rules, protect, &git, err);
     if (r == 0)
         git_report_log(&git, st->rd.name);
     return r;
@@ -256,65 +269,46 @@ static int ask_git(struct carrying *w, struct err *err) {
 }
 
 static int end_sync(struct stage *st, struct err *err) {
-    CLEANUP(ignore_freep) struct ignore *protect = NULL;
-    struct sync_result result = {0};
-    struct carrying w = {.st = st, .rd = RUNDIR_INIT};
+    CLEANUP(carrying_done) struct carrying w = {.st = st, .rd = RUNDIR_INIT};
+    CLEANUP(sync_result_done) struct sync_result result = {0};
     const struct sync_hooks hooks = {.hold = is_sensitive, .before = keep_old, .arg = &w};
-    int r = stage_protect(st, &protect, err), r2;
+    int r = stage_protect(st, &w.protect, err), r2;
 
-    w.protect = protect;
     r = r < 0 ? r : ask_git(&w, err);
     r = r < 0 ? r : sync_both(&st->rd, st->workspace, st->opt->rules, &hooks, &result, err);
     r2 = end_record(&w, err);
-    r = r < 0 ? r : r2;
-    if (r < 0) {
-        git_report_done(&w.git);
-        sync_result_done(&result);
-        return r;
-    }
+    if (r < 0 || r2 < 0)
+        return r < 0 ? r : r2;
     git_report_log(&w.git, st->rd.name);
-    git_report_done(&w.git);
     report_sync(st, &result);
     st->changes = result.out + result.held.len;
-    if (result.held.len == 0 && result.left == 0 && !st->rd.info.named)
-        r = forget_run(st, err);
-    sync_result_done(&result);
-    return r;
+    return result.held.len == 0 && result.left == 0 && !st->rd.info.named ? forget_run(st, err) : 0;
 }
 
 static int end_worktree(struct stage *st, struct err *err) {
-    CLEANUP(ignore_freep) struct ignore *protect = NULL;
     int commits = worktree_carry(&st->rd, st->workspace, err);
-    int r = commits < 0 ? commits : count_changes(st, true, &st->changes, NULL, err);
+    int r = commits < 0 ? commits : count_changes(st, true, NULL, err);
 
     if (r < 0)
         return r;
     if (commits == 0 && st->changes == 0 && !st->rd.info.named)
         return forget_run(st, err);
-    log_line("branch %s: %d new %s, %zu %s differ from its beginning: bawn review, git merge or bawn apply, or bawn discard",
-             st->rd.info.branch, commits, plural((size_t)commits, "commit", "commits"), st->changes,
-             plural(st->changes, "file", "files"));
-    if (commits == 0)
-        return 0;
-    r = stage_protect(st, &protect, err);
-    return r < 0 ? r : report_git(st, protect, err);
+    log_note(
+        "branch %s: %d new %s, %zu %s from its beginning: bawn review %s, then git merge or bawn apply %s, or bawn discard %s",
+        st->rd.info.branch, commits, str_plural((uint64_t)commits, "commit", "commits"), st->changes,
+        str_plural(st->changes, "file differs", "files differ"), st->rd.name, st->rd.name, st->rd.name);
+    return commits ? report_git(st, err) : 0;
 }
 
 static int end_direct(struct stage *st, struct err *err) {
-    CLEANUP(ignore_freep) struct ignore *protect = NULL;
     bool git = false;
-    int r;
+    int r = count_changes(st, false, &git, err);
 
-    if (!st->have)
-        return 0;
-    r = count_changes(st, false, &st->changes, &git, err);
     if (r >= 0 && st->changes == 0)
         return forget_run(st, err);
-    if (r >= 0 && git) {
-        r = stage_protect(st, &protect, err);
-        r = r < 0 ? r : report_git(st, protect, err);
-    }
-    return r < 0 ? r : rundir_prune(st->runs, st->rd.info.workspace, STAGE_DIRECT_RUNS, err);
+    if (r >= 0 && git)
+        r = report_git(st, err);
+    return r < 0 ? r : rundir_prune(st->runs, st->rd.info.workspace, DIRECT_RUNS, err);
 }
 
 int stage_end(struct stage *st, int status, struct err *err) {

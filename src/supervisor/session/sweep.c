@@ -13,16 +13,19 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "engine/native/native.h"
+#include "engine/private_dir.h"
 #include "jail/cgroup/cgroup.h"
+#include "jail/plan/plan.h"
 #include "os/dir.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/remove.h"
 #include "registry/registry.h"
+#include "registry/running.h"
 #include "supervisor/clone/clone_box.h"
 #include "supervisor/control/control.h"
 #include "supervisor/control/control_client.h"
+#include "supervisor/helper.h"
 #include "workspace/run/rundir.h"
 
 enum { LOOKS_PER_S = 50, DUE_MAX_S = 60 };
@@ -50,14 +53,6 @@ static void each_name(struct sweep_state *s, int dir, sweep_fn *fn) {
     }
 }
 
-/* A folder of ours that no other user can write: the names in it can be trusted. */
-static int open_own_folder(int at, const char *path) {
-    CLEANUP(closep) int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    struct stat st;
-
-    return fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & 022) ? TAKE_FD(fd) : -1;
-}
-
 /* -- sockets ------------------------------------------------------------------------------------------------------------ */
 
 /* The number at the beginning of a name; 0: none that is a pid. */
@@ -77,15 +72,6 @@ static bool unlink_socket(const struct sweep_state *s, int dir, const char *name
     return s->look || unlinkat(dir, name, 0) == 0;
 }
 
-/* The folder "in-PID-START" of a supervisor's sockets that are shown inside (inside_sockets.c). */
-static void sweep_folder(struct sweep_state *s, int dir, const char *name) {
-    unsigned long long start;
-    int pid;
-
-    if (sscanf(name, "in-%d-%llu", &pid, &start) == 2 && pid > 0 && process_is_dead(pid, start))
-        s->n.folders += s->look || remove_tree(dir, name) == 0;
-}
-
 /*
  * PID.sock of control.c. While the pid is there it is not asked: with hundreds of keepers each start would wake them all. A supervisor
  * in another pid namespace has a pid that is not there, but answers. ".PID.sock" is one that was not ready yet.
@@ -93,8 +79,8 @@ static void sweep_folder(struct sweep_state *s, int dir, const char *name) {
 static void sweep_control(struct sweep_state *s, int dir, const char *name) {
     bool unready = name[0] == '.' && control_is_name(name + 1);
 
-    if (str_starts(name, "in-"))
-        sweep_folder(s, dir, name);
+    if (helper_owner_is_dead(name, "in-")) /* sockets that a supervisor showed inside (inside_sockets.c) */
+        s->n.folders += s->look || remove_tree(dir, name) == 0;
     if ((unready || control_is_name(name)) && process_is_dead(pid_of(name + unready), 0) &&
         control_is_stale(dir, name, SOCK_STREAM))
         s->n.sockets += unlink_socket(s, dir, name);
@@ -173,12 +159,20 @@ static void sweep_runtime(struct sweep_state *s, char *const *environ_) {
 
     if (paths_runtime(environ_, &path, NULL) < 0 || !path)
         return;
-    dir = open_own_folder(AT_FDCWD, path);
-    box = dir < 0 ? -1 : open_own_folder(dir, "box");
+    dir = control_own_folder(AT_FDCWD, path);
+    box = dir < 0 ? -1 : control_own_folder(dir, "box");
     each_name(s, dir, sweep_control);
     each_name(s, box, sweep_box);
     if (!s->look && dir >= 0)
         set_due(dir, s->looked);
+}
+
+void sweep_private(char *const *environ_, const char *home) {
+    CLEANUP(freep) char *place = NULL;
+
+    private_dir_sweep(NULL);
+    if (paths_state_if_home(environ_, home, PLAN_PRIVATE, &place, NULL) == 0 && place)
+        private_dir_sweep(place);
 }
 
 void sweep_stale(char *const *environ_, const char *home, bool look, struct swept *ret) {
@@ -188,14 +182,17 @@ void sweep_stale(char *const *environ_, const char *home, bool look, struct swep
     struct sweep_state s = {.look = look};
 
     if (registry_folder(environ_, home, &boxes, NULL) == 0 && boxes)
-        registry = open_own_folder(AT_FDCWD, boxes);
+        registry = control_own_folder(AT_FDCWD, boxes);
     s.boxes = registry >= 0 ? boxes : NULL;
     s.registry = registry;
     sweep_runtime(&s, environ_);
     if (!look) {
+        CLEANUP(box_list_done) struct box_list runs_now = {0};
+
+        running_list(environ_, &runs_now, NULL); /* removes what the dead left there */
         cgroup_probe(&host);
         s.n.groups += cgroup_sweep(&host);
-        private_dir_sweep();
+        sweep_private(environ_, home);
         s.n.sandboxes = s.boxes ? registry_sweep(s.boxes) : 0;
         each_name(&s, registry, sweep_checkpoints);
         if (rundir_folder(environ_, home, &runs, NULL) == 0)
@@ -210,7 +207,7 @@ void sweep_if_due(char *const *environ_, const char *home) {
     CLEANUP(closep) int runtime = -1;
 
     if (paths_runtime(environ_, &path, NULL) == 0 && path)
-        runtime = open_own_folder(AT_FDCWD, path);
+        runtime = control_own_folder(AT_FDCWD, path);
     if (runtime < 0 || is_due(runtime))
         sweep_stale(environ_, home, false, NULL);
 }

@@ -22,6 +22,9 @@ void sweep_stale(char *const *environ_, const char *home, bool look, struct swep
 /* The same before a start; with many sandboxes not before every one: looking at each costs some 100 us. */
 void sweep_if_due(char *const *environ_, const char *home);
 
+/* Private folders on disk (engine/private_dir.h) alone. */
+void sweep_private(char *const *environ_, const char *home);
+
 /* The control groups of a keeper that was killed, as the state of its sandbox, which is locked by us, names them: they may be below a session
  * that we are not in, where cgroup_sweep() does not look. One that still has a process in it stays. Returns how many were removed. */
 struct box;

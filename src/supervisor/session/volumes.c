@@ -31,17 +31,23 @@ static int make_owned(const char *path, const struct host_facts *f, struct err *
     return 0;
 }
 
+/* A folder that is named after a path. */
+static char *folder_of(const char *above, const char *path) {
+    char hash[SHA256_HEX_SIZE];
+
+    sha256_hex(path, strlen(path), hash);
+    return str_dupf("%s/%.*s", above, HASH_DIGITS, hash);
+}
+
 /* *ret is NULL where there is no place for it. */
 static int make_base(const struct host_facts *f, char **ret, struct err *err) {
     CLEANUP(freep) char *all = NULL, *base = NULL;
-    char hash[SHA256_HEX_SIZE];
     struct err why = {0};
     int r = paths_state_if_home(f->environ_, f->home, "volumes", &all, err);
 
     if (r < 0 || !all)
         return r;
-    sha256_hex(f->workspace, strlen(f->workspace), hash);
-    base = str_dupf("%s/%.*s", all, HASH_DIGITS, hash);
+    base = folder_of(all, f->workspace);
     if (!base)
         return err_oom(err);
     if (access(base, F_OK) == 0 || paths_make_dirs(base, &why) == 0) /* a home that cannot be written: as if there were none */
@@ -113,14 +119,9 @@ static int make_caches(struct volumes *v, const struct host_facts *f, struct pla
 }
 
 static int make_volume(struct volumes *v, const char *path, const struct host_facts *f, struct err *err) {
-    char hash[SHA256_HEX_SIZE];
-    CLEANUP(freep) char *from = NULL;
+    CLEANUP(freep) char *from = folder_of(v->base, path);
 
-    sha256_hex(path, strlen(path), hash);
-    from = str_dupf("%s/%.*s", v->base, HASH_DIGITS, hash);
-    if (!from || strv_add(&v->from, from) < 0)
-        return err_oom(err);
-    return make_owned(from, f, err);
+    return !from || strv_add(&v->from, from) < 0 ? err_oom(err) : make_owned(from, f, err);
 }
 
 /* Direct mode mounts on what is there: the user asked for it by name, so empty folders are made, and taken away again. */
@@ -173,13 +174,11 @@ int volumes_prepare(struct volumes *v, const struct settings *s, int workspace, 
 }
 
 int volumes_points(const struct settings *s, int tree, struct err *err) {
-    for (size_t i = 0; i < s->workspace.volumes.len; i++) {
-        int r = place_dir(tree, s->workspace.volumes.v[i], 0755, err);
+    int r = 0;
 
-        if (r < 0)
-            return r;
-    }
-    return 0;
+    for (size_t i = 0; r >= 0 && i < s->workspace.volumes.len; i++)
+        r = place_dir(tree, s->workspace.volumes.v[i], 0755, err);
+    return MIN_OF(r, 0);
 }
 
 void volumes_done(struct volumes *v) {

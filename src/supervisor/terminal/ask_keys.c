@@ -2,41 +2,25 @@
 /* Keys at a question: which are an answer, and which belong to an escape sequence. */
 #include "supervisor/terminal/ask_keys.h"
 
-enum { MOUSE_BYTES = 3, PASTE_BEGIN = 200, PASTE_END = 201, PARAM_MAX = 100000, ESC = 27, BEL = 7, CTRL_C = 3 };
+#include <string.h>
+
+enum { MOUSE_BYTES = 3, PASTE_BEGIN = 200, PASTE_END = 201, PARAM_MAX = 100000, ESC = 27, BEL = 7 };
 
 static enum ask_key plain(uint8_t c) {
-    switch (c) {
-    case 'o':
-    case 'O':
-        return ASK_KEY_ONCE;
-    case 's':
-    case 'S':
-        return ASK_KEY_SESSION;
-    case 'a':
-    case 'A':
-        return ASK_KEY_ALWAYS;
-    case 'd':
-    case 'D':
-    case 'n':
-    case 'N':
-    case '\r':
-    case '\n':
-    case CTRL_C:
-        return ASK_KEY_DENY;
-    default:
-        return ASK_KEY_NONE;
-    }
-}
+    static const char *const keys[] = {
+        [ASK_KEY_ONCE] = "oO", [ASK_KEY_SESSION] = "sS", [ASK_KEY_ALWAYS] = "aA", [ASK_KEY_DENY] = "dDnN\r\n\003"};
 
-static void begin_csi(struct ask_keys *k) {
-    k->state = ASK_KEYS_CSI;
-    k->param = 0;
-    k->first = k->bare = true;
+    for (int i = ASK_KEY_ONCE; c && i <= ASK_KEY_DENY; i++)
+        if (strchr(keys[i], c))
+            return (enum ask_key)i;
+    return ASK_KEY_NONE;
 }
 
 static void after_esc(struct ask_keys *k, uint8_t c) {
+    k->param = 0;
+    k->first = k->bare = true;
     if (c == '[')
-        begin_csi(k);
+        k->state = ASK_KEYS_CSI;
     else if (c == 'O')
         k->state = ASK_KEYS_SS3;
     else if (c == ']' || c == 'P' || c == '_' || c == '^' || c == 'X')

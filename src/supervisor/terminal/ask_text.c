@@ -21,6 +21,11 @@ static void add_why(const struct gate_msg *q, struct buf *out) {
         buf_add_printable(out, q->secret);
         return;
     }
+    if (q->type == GATE_MSG_REQUEST) {
+        buf_adds(out, "an agent asks for it: ");
+        buf_add_printable(out, q->pattern);
+        return;
+    }
     if (!q->rule[0]) {
         buf_adds(out, "no rule names this host");
         return;
@@ -42,6 +47,17 @@ static void login_screen(const struct gate_msg *q, const char *time, struct buf 
     buf_addf(out, "o log in   d no, as after %s\r\n", time);
 }
 
+/* The words of an agent, which wants a yes: they are marked as such, and what it asks for follows on a line of its own. */
+static void request_screen(const struct gate_msg *q, const char *time, struct buf *out) {
+    buf_adds(out, "bawn: an agent asks for more than the sandbox has. Its words: \"");
+    buf_add_printable(out, q->pattern);
+    buf_adds(out, "\"\r\n\r\n    ");
+    buf_add_printable(out, q->method);
+    buf_addc(out, ' ');
+    buf_add_printable(out, q->path);
+    buf_addf(out, "\r\n\r\no once   s until this run ends   a always   d no, as after %s\r\n", time);
+}
+
 /* Short, with the host near the keys: it must stay in sight on a terminal of few lines. */
 void ask_text_screen(const struct gate_msg *q, uint64_t timeout_ms, struct buf *out) {
     enum { PATH_SHOWN = 200 };
@@ -50,6 +66,10 @@ void ask_text_screen(const struct gate_msg *q, uint64_t timeout_ms, struct buf *
     format_duration(timeout_ms, time);
     if (q->type == GATE_MSG_OPEN) {
         login_screen(q, time, out);
+        return;
+    }
+    if (q->type == GATE_MSG_REQUEST) {
+        request_screen(q, time, out);
         return;
     }
     buf_adds(out, "bawn: the sandbox wants to reach a host. Why you are asked: ");
@@ -78,6 +98,14 @@ void ask_text_line(const struct gate_msg *q, struct buf *out) {
         buf_adds(out, "? o log in, d no");
         return;
     }
+    if (q->type == GATE_MSG_REQUEST) {
+        buf_adds(out, "bawn: grant the ");
+        buf_add_printable(out, q->method);
+        buf_addc(out, ' ');
+        buf_add_printable(out, q->path);
+        buf_adds(out, "? o once, s this run, a always, d no");
+        return;
+    }
     buf_adds(out, "bawn: let it reach ");
     add_target(q, out);
     buf_adds(out, "? o once, s this run, a always, d no");
@@ -99,6 +127,8 @@ void ask_text_json(const struct gate_msg *q, uint32_t number, size_t waiting, ui
     jsonout_text(&j, "reason", buf_str(&why));
     if (q->type == GATE_MSG_OPEN)
         jsonout_text(&j, "login", q->secret);
+    if (q->type == GATE_MSG_REQUEST)
+        jsonout_text(&j, "request", q->method);
     jsonout_u64(&j, "waiting", waiting);
     jsonout_u64(&j, "seconds", seconds);
     jsonout_close(&j, '}');

@@ -9,12 +9,109 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "os/fd.h"
 #include "supervisor/terminal/tty.h"
+
+static const char *const stream_names[3] = {"standard input", "standard output", "standard error"};
+
+enum stdio_class stdio_classify(int fd) {
+    struct stat st;
+    int flags = fd < 0 ? -1 : fcntl(fd, F_GETFL);
+
+    if (flags < 0 || fstat(fd, &st) < 0)
+        return STDIO_CLOSED;
+    if (S_ISDIR(st.st_mode))
+        return STDIO_DIRECTORY;
+    if (flags & O_PATH)
+        return STDIO_PATH;
+    if (S_ISFIFO(st.st_mode))
+        return STDIO_PIPE;
+    if (S_ISREG(st.st_mode))
+        return STDIO_FILE;
+    if (S_ISSOCK(st.st_mode))
+        return STDIO_SOCKET;
+    if (!S_ISCHR(st.st_mode))
+        return STDIO_DEVICE;
+    if (st.st_rdev == makedev(1, 3))
+        return STDIO_NULLDEV;
+    return isatty(fd) ? STDIO_TERMINAL : STDIO_DEVICE;
+}
+
+bool stdio_same_object(int a, int b) {
+    struct stat x, y;
+
+    return a >= 0 && b >= 0 && fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Without options. A socket could carry descriptors in (ATTACKS 26), or be the host's network. */
+static const enum stdio_way default_way[] = {
+    [STDIO_CLOSED] = STDIO_WAY_NULL,    [STDIO_TERMINAL] = STDIO_WAY_PTY,   [STDIO_PIPE] = STDIO_WAY_DIRECT,
+    [STDIO_NULLDEV] = STDIO_WAY_DIRECT, [STDIO_FILE] = STDIO_WAY_RELAY,     [STDIO_SOCKET] = STDIO_WAY_RELAY,
+    [STDIO_DEVICE] = STDIO_WAY_RELAY,   [STDIO_DIRECTORY] = STDIO_WAY_NULL, [STDIO_PATH] = STDIO_WAY_NULL,
+};
+static_assert(ARRAY_LEN(default_way) == STDIO_CLASS_COUNT, "a way for each class");
+
+static int choose_screen(const enum stdio_class cls[3], const struct stdio_wish *wish) {
+    static const int order[] = {1, 2, 0};
+
+    if (wish->force_tty)
+        return 1;
+    for (size_t i = 0; i < ARRAY_LEN(order); i++)
+        if (cls[order[i]] == STDIO_TERMINAL)
+            return order[i];
+    return -1;
+}
+
+/* `bawn run -- cat | less`: less has the terminal. `bawn run -- fzf > choice`: no other program has it. */
+static enum stdio_term choose_term(const enum stdio_class cls[3]) {
+    bool in = cls[0] == STDIO_TERMINAL, out = cls[1] == STDIO_TERMINAL, err = cls[2] == STDIO_TERMINAL;
+    bool pipeline = cls[1] == STDIO_PIPE || cls[1] == STDIO_SOCKET;
+
+    if (in)
+        return out || (err && !pipeline) ? STDIO_TERM_RAW : STDIO_TERM_COOKED;
+    return out || err ? STDIO_TERM_OUTPUT : STDIO_TERM_NONE;
+}
+
+static int refuse_escapes(const enum stdio_class cls[3], struct err *err) {
+    for (int i = 0; i < 3; i++) {
+        if (cls[i] == STDIO_DIRECTORY)
+            return err_set(err, -EISDIR,
+                           "%s is a directory, through which the sandboxed program could open files outside; "
+                           "redirect it to a file or a pipe",
+                           stream_names[i]);
+        if (cls[i] == STDIO_PATH)
+            return err_set(err, -EBADF, "%s was opened with O_PATH and cannot be read or written", stream_names[i]);
+    }
+    return 0;
+}
+
+int stdio_plan(const enum stdio_class cls[3], bool same, const struct stdio_wish *wish, struct stdio_plan *ret, struct err *err) {
+    struct stdio_plan plan = {.screen = -1};
+    int r = refuse_escapes(cls, err);
+
+    if (r < 0)
+        return r;
+    if (wish->force_tty && wish->no_tty)
+        return err_usage(err, "a terminal cannot be both forced and forbidden");
+    for (int i = 0; i < 3; i++) {
+        plan.way[i] = wish->force_tty                            ? STDIO_WAY_PTY
+                      : wish->no_tty && cls[i] == STDIO_TERMINAL ? STDIO_WAY_RELAY
+                                                                 : default_way[cls[i]];
+        plan.pty |= plan.way[i] == STDIO_WAY_PTY;
+    }
+    plan.merged = same && plan.way[1] == STDIO_WAY_RELAY && plan.way[2] == STDIO_WAY_RELAY;
+    if (plan.pty) {
+        plan.screen = choose_screen(cls, wish);
+        plan.term = choose_term(cls);
+    }
+    *ret = plan;
+    return 0;
+}
 
 int stdio_reserve(bool ret_closed[3]) {
     bool closed[3];
@@ -150,24 +247,34 @@ void stdio_done(struct stdio *s) {
 }
 
 bool stdio_inner_modes(const struct stdio *s, struct termios *ret) {
-    static const enum tty_inner inner[] = {
-        [STDIO_TERM_NONE] = TTY_INNER_SAME,
-        [STDIO_TERM_RAW] = TTY_INNER_SAME,
-        [STDIO_TERM_COOKED] = TTY_INNER_COOKED,
-        [STDIO_TERM_OUTPUT] = TTY_INNER_OUTPUT,
-    };
+    struct termios t = s->modes.user;
 
-    if (s->modes.have_user)
-        *ret = tty_inner(&s->modes.user, inner[s->plan.term]);
-    return s->modes.have_user;
+    if (!s->modes.have_user)
+        return false;
+    if (s->plan.term == STDIO_TERM_COOKED) { /* the real terminal edits lines and echoes: only VEOF and VLNEXT mean something */
+        for (size_t i = 0; i < NCCS; i++)
+            if (i != VMIN && i != VTIME)
+                t.c_cc[i] = _POSIX_VDISABLE;
+        t.c_cc[VEOF] = 'D' - '@';
+        t.c_cc[VLNEXT] = 'V' - '@';
+        t.c_iflag &= ~(tcflag_t)(ISTRIP | INLCR | IGNCR | ICRNL | IUCLC | IXON | IXOFF | IXANY);
+        t.c_lflag &= ~(tcflag_t)(ECHO | ECHONL | ISIG);
+        t.c_lflag |= ICANON | IEXTEN;
+    }
+    if (s->plan.term == STDIO_TERM_COOKED || s->plan.term == STDIO_TERM_OUTPUT) /* the real terminal processes output */
+        t.c_oflag &= ~(tcflag_t)OPOST;
+    *ret = t;
+    return true;
 }
 
 static void set_inner_modes(struct stdio *s) {
     static const struct winsize usual = {.ws_row = 24, .ws_col = 80};
     struct termios t;
 
-    if (!s->modes.set && stdio_inner_modes(s, &t))
+    if (!s->modes.set && stdio_inner_modes(s, &t)) {
+        t.c_lflag |= s->modes.external ? EXTPROC : 0;
         tcsetattr(s->master, TCSANOW, &t);
+    }
     if (s->tty < 0 || tty_copy_size(s->tty, s->master) < 0)
         ioctl(s->master, TIOCSWINSZ, &usual);
 }
@@ -183,19 +290,4 @@ int stdio_attach_master(struct stdio *s, int master_fd, struct err *err) {
         return err_sys(err, -errno, "set up the sandbox's terminal");
     set_inner_modes(s);
     return stdio_open_pty_flows(s) < 0 ? err_oom(err) : 0;
-}
-
-int stdio_open_pty(struct stdio *s, int *ret_slave, struct err *err) {
-    CLEANUP(closep) int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC), slave = -1;
-    int unlock = 0, r;
-
-    if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0)
-        return err_sys(err, -errno, "open a terminal for the command");
-    slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-    if (slave < 0)
-        return err_sys(err, -errno, "open a terminal for the command");
-    r = stdio_attach_master(s, TAKE_FD(master), err);
-    if (r == 0)
-        *ret_slave = TAKE_FD(slave);
-    return r;
 }

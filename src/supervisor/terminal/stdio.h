@@ -16,7 +16,7 @@
  *     stdio_attach_master(&s, fd, err)      if s.plan.pty, before the command starts: sets modes and size inside
  *     stdio_start(&s)                       the real terminal changes its mode now, not before: errors print plainly
  *     loop:
- *         n = stdio_poll_fds(&s, pfds, max);  poll(..., min(own timeout, stdio_timeout_ms(&s)))
+ *         n = stdio_poll_fds(&s, pfds);  poll(..., min(own timeout, stdio_timeout_ms(&s)))
  *         stdio_handle(&s, pfds, n)
  *         SIGWINCH          stdio_resize(&s)
  *         SIGCONT           stdio_resume(&s): we were stopped behind our back, and the shell has set its own modes
@@ -37,12 +37,111 @@
 #pragma once
 
 #include <poll.h>
+#include <sys/types.h>
 #include <termios.h>
 
 #include "proto/termfilter.h"
-#include "supervisor/terminal/stdio_flow.h"
-#include "supervisor/terminal/stdio_plan.h"
 #include "supervisor/terminal/stdio_prompt.h"
+
+struct err;
+
+/* -- what the sandbox gets as descriptors 0, 1 and 2: decisions, no side effects but fstat() ------------------------------ */
+
+enum stdio_class {
+    STDIO_CLOSED,
+    STDIO_TERMINAL,
+    STDIO_PIPE,
+    STDIO_NULLDEV,
+    STDIO_FILE, /* could be reopened for writing, or truncated, through /proc/self/fd */
+    STDIO_SOCKET,
+    STDIO_DEVICE,    /* every other device, and anonymous inodes */
+    STDIO_DIRECTORY, /* openat() through it leads out of the sandbox (ATTACKS 19) */
+    STDIO_PATH,      /* O_PATH: the same for a file */
+    STDIO_CLASS_COUNT
+};
+
+enum stdio_way {
+    STDIO_WAY_NULL,   /* /dev/null */
+    STDIO_WAY_DIRECT, /* the very descriptor: no copy, and SIGPIPE, offsets and flags are as without a sandbox */
+    STDIO_WAY_RELAY,  /* a pipe, copied by the supervisor */
+    STDIO_WAY_PTY     /* slave of the sandbox's own terminal */
+};
+
+enum stdio_term {
+    STDIO_TERM_NONE,   /* the real terminal, if there is one, only receives bytes */
+    STDIO_TERM_RAW,    /* stdin and the screen are the user's terminal: every key goes inside */
+    STDIO_TERM_COOKED, /* another program of the pipeline may use the terminal: it keeps editing lines itself */
+    STDIO_TERM_OUTPUT  /* only output goes to a terminal */
+};
+
+struct stdio_plan {
+    enum stdio_way way[3];
+    bool pty;    /* some way is STDIO_WAY_PTY */
+    bool merged; /* 1 and 2 are relayed to the same object: one pipe, so that their order stays */
+    enum stdio_term term;
+    int screen; /* which of 0, 1, 2 gets what the pty prints; -1 without a pty */
+};
+
+struct stdio_wish {
+    bool force_tty; /* a pty for all three, even without a terminal */
+    bool no_tty;    /* pipes, even with a terminal (which is never handed in itself) */
+};
+
+enum stdio_class stdio_classify(int fd);
+bool stdio_same_object(int a, int b);
+/* same: 1 and 2 are the same object. Fails for a directory or O_PATH descriptor. */
+int stdio_plan(const enum stdio_class cls[3], bool same, const struct stdio_wish *wish, struct stdio_plan *ret, struct err *err);
+
+/* -- flows --------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * One direction of a relay: reads from src, writes to dst, and never blocks, so that its caller stays able to
+ * handle signals and timeouts however stuck a reader is. A flow reads only while its buffer is empty: a reader that does
+ * not read thereby stops the writer, and memory stays at one buffer.
+ *
+ * The user's descriptors cannot be made non-blocking (their descriptions are shared with the shell and with other
+ * programs of a pipeline), so each end says how it is spoken to:
+ */
+enum stdio_io {
+    STDIO_IO_NONBLOCK, /* our own description, O_NONBLOCK */
+    STDIO_IO_SOCKET,   /* MSG_DONTWAIT; a plain read drops SCM_RIGHTS, so no descriptor crosses */
+    STDIO_IO_POLLED,   /* blocking: asked with poll() before each call, at most PIPE_BUF bytes per write */
+};
+
+enum { STDIO_FLOW_BUF = 64 * 1024, STDIO_FLOW_READ = 16 * 1024 };
+
+/* Rewrites n bytes of in to out (at most STDIO_FLOW_BUF) and returns how many; final: the input has ended. */
+typedef size_t stdio_rewrite(void *ctx, const uint8_t *in, size_t n, bool final, uint8_t *out);
+
+struct stdio_flow {
+    bool active;
+    int src, dst; /* borrowed */
+    enum stdio_io src_io, dst_io;
+    bool src_tty;           /* reading 0 bytes there is an end that the user typed; more may follow */
+    bool src_paused;        /* do not read for now (background job, hung-up pty) */
+    bool src_ended;         /* nothing more will be read; the rest of the buffer is still written */
+    stdio_rewrite *rewrite; /* NULL: bytes pass unchanged */
+    void *rewrite_ctx;
+    uint8_t *buf;
+    size_t off, len; /* bytes [off, off + len) of buf wait for dst */
+    uint64_t bytes;  /* read so far */
+};
+
+int stdio_flow_open(struct stdio_flow *f); /* allocates; -ENOMEM */
+void stdio_flow_close(struct stdio_flow *f);
+/* Appends up to 2 entries to out; returns how many. */
+size_t stdio_flow_poll(const struct stdio_flow *f, struct pollfd *out);
+
+/*
+ * Moves what can be moved. 1: there may be more; 0: it must wait; -EPIPE: dst will take no more (src is left as it is);
+ * -ENODATA: src has ended and everything is written; -EIO: src is a pty without any process on the other side.
+ */
+int stdio_flow_run(struct stdio_flow *f);
+
+/* One read(2) that does not block: -EAGAIN; 0 at the end. */
+ssize_t stdio_flow_read(int fd, enum stdio_io io, void *buf, size_t n);
+
+/* -- the streams --------------------------------------------------------------------------------------------------------- */
 
 enum { STDIO_POLL_MAX = 6 };
 
@@ -54,7 +153,8 @@ struct stdio_opts {
 struct stdio_modes {
     struct termios user; /* of the user's terminal, as found */
     bool have_user, raw_on;
-    bool set; /* the pty came with modes of its own, and the command may have changed them since */
+    bool set;      /* the pty came with modes of its own, and the command may have changed them since */
+    bool external; /* the pty stands for one on another kernel, which processes what is typed (EXTPROC) */
 };
 
 struct stdio {
@@ -72,6 +172,7 @@ struct stdio {
 
     struct stdio_modes modes;
     bool suspended, started, finishing;
+    bool impatient; /* set by the caller when it is asked to end: then a stuck reader is not waited for at the end */
     struct stdio_flow in, keys, out, err, screen;
     struct termfilter filters[3];   /* by stream that they write to */
     bool line_open;                 /* forced pty: the last byte that went in was no newline */
@@ -90,12 +191,10 @@ void stdio_close_inside(struct stdio *s);
 bool stdio_inner_modes(const struct stdio *s, struct termios *ret);
 /* Takes the master of a pty (of the sandbox's own devpts), also on failure. */
 int stdio_attach_master(struct stdio *s, int master_fd, struct err *err);
-/* For engines without their own devpts: makes a pty here and attaches it; the caller passes the slave on and closes it. */
-int stdio_open_pty(struct stdio *s, int *ret_slave, struct err *err);
 
 void stdio_start(struct stdio *s);
-size_t stdio_poll_fds(struct stdio *s, struct pollfd *out, size_t max);
-int stdio_timeout_ms(const struct stdio *s); /* -1: none */
+size_t stdio_poll_fds(struct stdio *s, struct pollfd *out); /* at most STDIO_POLL_MAX */
+int stdio_timeout_ms(const struct stdio *s);                /* -1: none */
 /* Whatever goes wrong with a stream ends that stream, as the command expects it; there is no error to report. */
 void stdio_handle(struct stdio *s, const struct pollfd *fds, size_t n);
 
@@ -105,7 +204,8 @@ void stdio_resume(struct stdio *s);
 
 void stdio_finish(struct stdio *s); /* nothing is left inside: no more input, forward what remains */
 bool stdio_drained(const struct stdio *s);
-/* Forwards until drained (0) or until wake_fd (may be -1) is readable (1). A stuck reader waits, as it does without us. */
+/* Forwards until drained (0) or until wake_fd (may be -1) is readable (1). A stuck reader is waited for, as without us, unless
+ * the user is impatient. */
 int stdio_drain(struct stdio *s, int wake_fd);
 
 /* stdio_relay.c, for stdio.c: flows between the user's descriptors and the sandbox's. */

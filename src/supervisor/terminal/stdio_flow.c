@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One direction of a relay. */
-#include "supervisor/terminal/stdio_flow.h"
+#include "supervisor/terminal/stdio.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -14,6 +14,7 @@ enum {
     RUNS_PER_TURN = 16,        /* of one flow, before the others and the caller's signals get their turn */
     HUP_RETRY_MS = 50,         /* no process has the pty open: one may reopen /dev/tty */
     BACKGROUND_CHECK_MS = 250, /* `fg` of a running job sends no signal */
+    STUCK_MS = 1000,           /* after the end, how long an impatient user waits for a reader that takes nothing */
     QUIET_MS = 100,            /* after the end, a pipe that is silent this long is held by no process of ours */
     CTRL_D = 4,
 };
@@ -90,11 +91,11 @@ static int host_end(const struct stdio *s, int i) {
 }
 
 static int open_output(struct stdio *s, struct stdio_flow *f, int i, int src) {
-    *f = (struct stdio_flow){.src = src, .dst = host_end(s, i), .dst_io = io_of(s->cls[i], s->own[i])};
-    if (s->cls[i] == STDIO_TERMINAL) {
-        f->rewrite = filter_screen;
-        f->rewrite_ctx = &s->filters[i];
-    }
+    *f = (struct stdio_flow){.src = src,
+                             .dst = host_end(s, i),
+                             .dst_io = io_of(s->cls[i], s->own[i]),
+                             .rewrite = s->cls[i] == STDIO_TERMINAL ? filter_screen : NULL,
+                             .rewrite_ctx = &s->filters[i]};
     return stdio_flow_open(f);
 }
 
@@ -113,9 +114,8 @@ int stdio_open_relays(struct stdio *s) {
 }
 
 static int open_keys(struct stdio *s, int src, enum stdio_io io, bool tty) {
-    s->keys = (struct stdio_flow){.src = src, .src_io = io, .src_tty = tty, .dst = s->master};
-    s->keys.rewrite = rewrite_keys;
-    s->keys.rewrite_ctx = s;
+    s->keys = (struct stdio_flow){
+        .src = src, .src_io = io, .src_tty = tty, .dst = s->master, .rewrite = rewrite_keys, .rewrite_ctx = s};
     return stdio_flow_open(&s->keys);
 }
 
@@ -135,12 +135,7 @@ int stdio_open_pty_flows(struct stdio *s) {
     return r;
 }
 
-static void end_input(struct stdio *s) {
-    stdio_flow_close(&s->in);
-    closep(&s->ours[0]);
-}
-
-static void end_output(struct stdio *s, struct stdio_flow *f, int i) {
+static void end_stream(struct stdio *s, struct stdio_flow *f, int i) {
     stdio_flow_close(f);
     closep(&s->ours[i]); /* the next write inside gets SIGPIPE, as it would without us */
 }
@@ -152,9 +147,9 @@ static void end_pty(struct stdio *s) {
 }
 
 void stdio_close_relays(struct stdio *s) {
-    end_input(s);
-    end_output(s, &s->out, 1);
-    end_output(s, &s->err, 2);
+    end_stream(s, &s->in, 0);
+    end_stream(s, &s->out, 1);
+    end_stream(s, &s->err, 2);
     end_pty(s);
 }
 
@@ -176,21 +171,14 @@ static void open_dev_tty(struct stdio *s) {
     closep(&s->dev_tty);
 }
 
-/* The user may have used stty while we were stopped; but after a bare SIGSTOP the terminal can still be as we set it. */
-static void look_again(struct stdio *s) {
-    struct termios now, raw = tty_raw(&s->modes.user, s->plan.term != STDIO_TERM_RAW);
-
-    if (tcgetattr(s->tty, &now) == 0 && (now.c_lflag != raw.c_lflag || now.c_iflag != raw.c_iflag))
-        s->modes.user = now;
-}
-
 static void set_raw(struct stdio *s, bool on) {
-    struct termios raw;
+    struct termios now, raw = tty_raw(&s->modes.user, s->plan.term != STDIO_TERM_RAW);
 
     if (!s->modes.have_user || on == s->modes.raw_on)
         return;
-    if (on)
-        look_again(s);
+    /* The user may have used stty while we were stopped; but after a bare SIGSTOP the terminal can still be as we set it. */
+    if (on && tcgetattr(s->tty, &now) == 0 && (now.c_lflag != raw.c_lflag || now.c_iflag != raw.c_iflag))
+        s->modes.user = now;
     raw = tty_raw(&s->modes.user, s->plan.term != STDIO_TERM_RAW);
     if (tty_set(s->tty, on ? &raw : &s->modes.user) == 0)
         s->modes.raw_on = on;
@@ -246,13 +234,11 @@ void stdio_resume(struct stdio *s) {
 
 /* Turning ----------------------------------------------------------------------------------------------------- */
 
-size_t stdio_poll_fds(struct stdio *s, struct pollfd *out, size_t max) {
+size_t stdio_poll_fds(struct stdio *s, struct pollfd *out) {
     const struct stdio_flow *flows[] = {&s->in, &s->keys, &s->out, &s->err, &s->screen};
     size_t n = 0;
 
     static_assert(ARRAY_LEN(flows) < STDIO_POLL_MAX, "one entry per flow, and one for a question's keys");
-    if (max < STDIO_POLL_MAX)
-        BUG("room for STDIO_POLL_MAX entries is needed");
     follow_terminal(s);
     if (s->hup_until && clock_ms() >= s->hup_until) {
         s->hup_until = 0;
@@ -306,13 +292,16 @@ static void run_screen(struct stdio *s) {
 
 /* A process that is not ours to kill may hold a pipe open for ever; it is not waited for. */
 static void give_up_quiet(struct stdio *s) {
-    if (!s->finishing || clock_ms() - s->last_moved < QUIET_MS)
+    uint64_t quiet = s->finishing ? clock_ms() - s->last_moved : 0;
+    bool stuck = s->impatient && quiet >= STUCK_MS;
+
+    if (quiet < QUIET_MS)
         return;
-    if (s->out.len == 0)
-        end_output(s, &s->out, 1);
-    if (s->err.len == 0)
-        end_output(s, &s->err, 2);
-    if (s->screen.len == 0)
+    if (s->out.len == 0 || stuck)
+        end_stream(s, &s->out, 1);
+    if (s->err.len == 0 || stuck)
+        end_stream(s, &s->err, 2);
+    if (s->screen.len == 0 || stuck)
         end_pty(s);
 }
 
@@ -325,13 +314,13 @@ void stdio_handle(struct stdio *s, const struct pollfd *fds, size_t n) {
         stdio_prompt_read(s);
     if (any || s->finishing) {
         if (run_flow(s, &s->in) < 0)
-            end_input(s);
+            end_stream(s, &s->in, 0);
         if (run_flow(s, &s->keys) < 0)
             stdio_flow_close(&s->keys);
         if (run_flow(s, &s->out) < 0)
-            end_output(s, &s->out, 1);
+            end_stream(s, &s->out, 1);
         if (run_flow(s, &s->err) < 0)
-            end_output(s, &s->err, 2);
+            end_stream(s, &s->err, 2);
         run_screen(s);
     }
     give_up_quiet(s);
@@ -339,7 +328,7 @@ void stdio_handle(struct stdio *s, const struct pollfd *fds, size_t n) {
 
 void stdio_finish(struct stdio *s) {
     stdio_prompt_hide(s);
-    end_input(s);
+    end_stream(s, &s->in, 0);
     stdio_flow_close(&s->keys);
     s->screen.src_paused = false;
     s->hup_until = 0;
@@ -355,7 +344,7 @@ int stdio_drain(struct stdio *s, int wake_fd) {
     struct pollfd fds[STDIO_POLL_MAX + 1];
 
     while (!stdio_drained(s)) {
-        size_t n = stdio_poll_fds(s, fds, STDIO_POLL_MAX);
+        size_t n = stdio_poll_fds(s, fds);
 
         fds[n] = (struct pollfd){.fd = wake_fd, .events = POLLIN};
         if (poll(fds, n + 1, stdio_timeout_ms(s)) < 0 && errno != EINTR)

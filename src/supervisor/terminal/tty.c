@@ -19,19 +19,16 @@ bool tty_is_foreground(int fd) {
 
 int tty_set(int fd, const struct termios *t) {
     sigset_t ttou, before;
-    int r = 0;
+    int r;
 
     if (!tty_is_foreground(fd))
         return 1;
     sigemptyset(&ttou);
     sigaddset(&ttou, SIGTTOU);
     sigprocmask(SIG_BLOCK, &ttou, &before);
-    while (tcsetattr(fd, TCSADRAIN, t) < 0) {
-        if (errno == EINTR)
-            continue;
-        r = -errno;
-        break;
-    }
+    do
+        r = tcsetattr(fd, TCSADRAIN, t) < 0 ? -errno : 0;
+    while (r == -EINTR);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return r;
 }
@@ -44,30 +41,6 @@ struct termios tty_raw(const struct termios *user, bool keep_output) {
     t.c_cc[VTIME] = 0;
     if (keep_output)
         t.c_oflag = user->c_oflag;
-    return t;
-}
-
-struct termios tty_inner(const struct termios *user, enum tty_inner kind) {
-    struct termios t = *user;
-
-    switch (kind) {
-    case TTY_INNER_SAME:
-        break;
-    case TTY_INNER_COOKED:
-        for (size_t i = 0; i < NCCS; i++)
-            if (i != VMIN && i != VTIME)
-                t.c_cc[i] = _POSIX_VDISABLE;
-        t.c_cc[VEOF] = 'D' - '@';
-        t.c_cc[VLNEXT] = 'V' - '@';
-        t.c_iflag &= ~(tcflag_t)(ISTRIP | INLCR | IGNCR | ICRNL | IUCLC | IXON | IXOFF | IXANY);
-        t.c_lflag &= ~(tcflag_t)(ECHO | ECHONL | ISIG);
-        t.c_lflag |= ICANON | IEXTEN;
-        t.c_oflag &= ~(tcflag_t)OPOST;
-        break;
-    case TTY_INNER_OUTPUT:
-        t.c_oflag &= ~(tcflag_t)OPOST;
-        break;
-    }
     return t;
 }
 

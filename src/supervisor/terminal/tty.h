@@ -18,15 +18,8 @@ bool tty_is_foreground(int fd);
 /* 0, 1 if we are in the background and nothing was done, or -errno. Output already written is sent first. */
 int tty_set(int fd, const struct termios *t);
 
-enum tty_inner {
-    TTY_INNER_SAME,   /* the real terminal is raw: all of the user's settings apply inside */
-    TTY_INNER_COOKED, /* the real terminal edits lines and echoes: inside only VEOF and VLNEXT mean something */
-    TTY_INNER_OUTPUT, /* no keys; the real terminal does the output processing */
-};
-
 /* Keys arrive byte by byte and unchanged. keep_output: newline is still translated by the real terminal. */
 struct termios tty_raw(const struct termios *user, bool keep_output);
-struct termios tty_inner(const struct termios *user, enum tty_inner kind);
 
 /* Copies the window size if it differs; the kernel then sends SIGWINCH to the foreground group of `to`. */
 int tty_copy_size(int from, int to);

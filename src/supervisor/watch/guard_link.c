@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -46,10 +48,6 @@ void guard_done(struct guard_link *g) {
     *g = (struct guard_link)GUARD_INIT;
 }
 
-int guard_poll_fd(const struct guard_link *g) {
-    return g->sock;
-}
-
 /* Without its supervisor the guard refuses every change: that is what must happen when nothing can be recorded, or when
  * bawn-init breaks the protocol and so may have been taken over. */
 static void hang_up(struct guard_link *g, const char *why) {
@@ -57,13 +55,6 @@ static void hang_up(struct guard_link *g, const char *why) {
         log_line("%s: nothing in the workspace can be changed any more", why);
     g->reported = true;
     closep(&g->sock);
-}
-
-static int begin_journal(struct guard_link *g, struct err *err) {
-    if (g->journal || g->failed)
-        return g->failed;
-    g->failed = g->begin(g->arg, &g->journal, err);
-    return g->failed;
 }
 
 /* Whether what came is the file that the host's side shows. If not, that one is not what is about to change. */
@@ -81,7 +72,9 @@ static int record(struct guard_link *g, const struct incoming *in, struct err *e
 
     if (!g->begin)
         return 0;
-    r = begin_journal(g, err);
+    if (!g->journal && !g->failed)
+        g->failed = g->begin(g->arg, &g->journal, err);
+    r = g->failed;
     if (r < 0)
         return r;
     if (journal_find(g->journal, in->path))
@@ -148,29 +141,21 @@ static void on_names(struct guard_link *g, const struct incoming *in) {
     answer_guard(g, r);
 }
 
-static const char *why_text(int32_t why) {
-    switch ((enum guard_why)why) {
-    case GUARD_WHY_PROTECTED:
-        return "protected: the host would run or obey it; workspace.protect can allow it";
-    case GUARD_WHY_HIDDEN:
-        return "hidden by .sandboxignore";
-    case GUARD_WHY_BARE_REPO:
-        return "it would make the folder a git repository that the host's git obeys";
-    case GUARD_WHY_SAVE:
-        return "protected: programs on the host save a protected file by this name";
-    case GUARD_WHY_BUSY:
-        return "a program on the host is just writing it";
-    }
-    return NULL;
-}
-
 static void on_refused(struct guard_link *g, const struct incoming *in) {
-    const char *why = why_text(in->head.value);
+    static const char *const why[] = {
+        [GUARD_WHY_PROTECTED] = "protected: the host would run or obey it; workspace.protect can allow it",
+        [GUARD_WHY_HIDDEN] = "hidden by .sandboxignore",
+        [GUARD_WHY_BARE_REPO] = "it would make the folder a git repository that the host's git obeys",
+        [GUARD_WHY_SAVE] = "protected: programs on the host save a protected file by this name",
+        [GUARD_WHY_BUSY] = "a program on the host is just writing it",
+        [GUARD_WHY_GIT] = "git on the host would obey it"};
+    size_t len = strlen(in->path);
+    const char *detail = len < in->head.path_len ? in->path + len + 1 : NULL;
     CLEANUP(freep) char *line = NULL;
 
-    if (!why)
+    if (in->head.value <= 0 || in->head.value >= (int)ARRAY_LEN(why))
         return;
-    line = str_dupf("refused: write to '%s' (%s)", in->path, why);
+    line = str_dupf("refused: write to '%s' (%s%s%s)", in->path, why[in->head.value], detail ? ": " : "", detail ? detail : "");
     if (line && strv_has(&g->refused, line))
         return;
     if (!line || g->refused.len >= GUARD_REFUSED_MAX || strv_add_take(&g->refused, TAKE_PTR(line)) < 0)
@@ -277,18 +262,82 @@ void guard_finish(struct guard_link *g) {
     closep(&g->sock);
 }
 
-size_t guard_written_room(const struct guard_link *g) {
-    return g->share ? (g->share_size - offsetof(struct guard_share, written)) / sizeof g->share->written[0] : 0;
-}
-
 void guard_report(const struct guard_link *g) {
     size_t lost = g->journal ? journal_not_stored(g->journal) : 0;
 
     if (lost)
-        log_line("%zu changed or deleted %s too large to be recorded: 'bawn rollback' cannot restore %s (workspace.rollback)",
+        log_note("%zu changed or deleted %s too large to be recorded: 'bawn rollback' cannot restore %s (workspace.rollback)",
                  lost, lost == 1 ? "file was" : "files were", lost == 1 ? "it" : "them");
     for (size_t i = 0; i < g->refused.len; i++)
-        log_line("%s", g->refused.v[i]);
+        log_note("%s", g->refused.v[i]);
     if (g->more_refused)
-        log_line("refused: %zu more", g->more_refused);
+        log_note("refused: %zu more", g->more_refused);
+}
+
+/* -- which files the inside had open for writing ------------------------------------------------------------------------ */
+
+enum { KEYS_START = 1024 };
+
+static const uint64_t SECOND_NS = 1000000000;
+
+static uint64_t *find_slot(uint64_t *slots, size_t cap, uint64_t key) {
+    size_t i = (key >> 1) & (cap - 1);
+
+    while (slots[i] && (slots[i] & ~GUARD_KEY_HOSTS) != (key & ~GUARD_KEY_HOSTS))
+        i = (i + 1) & (cap - 1);
+    return &slots[i];
+}
+
+static bool grow_keys(struct landing_keys *k) {
+    size_t cap = k->cap ? 2 * k->cap : KEYS_START;
+    uint64_t *slots = calloc(cap, sizeof *slots);
+
+    if (!slots)
+        return false;
+    for (size_t i = 0; i < k->cap; i++)
+        if (k->slots[i])
+            *find_slot(slots, cap, k->slots[i]) = k->slots[i];
+    free(k->slots);
+    k->slots = slots;
+    k->cap = cap;
+    return true;
+}
+
+/* What the guard wrote down since the last time; it says each file once, but may have been taken over. */
+static void read_new(struct landing_keys *k, const struct guard_link *g) {
+    uint64_t room = (g->share_size - offsetof(struct guard_share, written)) / sizeof g->share->written[0];
+    uint64_t n = MIN_OF(g->share->n_written, room);
+
+    for (; k->read < n && !k->lost; k->read++) {
+        uint64_t key = g->share->written[k->read], *slot;
+
+        if (k->n >= k->cap / 2 && !grow_keys(k)) {
+            k->lost = true;
+            return;
+        }
+        slot = find_slot(k->slots, k->cap, key);
+        k->n += *slot == 0 && key != 0;
+        *slot |= key;
+    }
+}
+
+enum landing_touch landing_keys_find(struct landing_keys *k, const struct guard_link *g, int fd) {
+    struct statx x;
+    uint64_t birth_ns, found;
+
+    if (!g->share)
+        return LANDING_UNTOUCHED;
+    read_new(k, g);
+    if (k->lost || g->share->full || statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &x) < 0)
+        return LANDING_TOUCHED;
+    if (k->cap == 0)
+        return LANDING_UNTOUCHED;
+    birth_ns = x.stx_mask & STATX_BTIME ? (uint64_t)x.stx_btime.tv_sec * SECOND_NS + x.stx_btime.tv_nsec : 0;
+    found = *find_slot(k->slots, k->cap, guardmsg_key(makedev(x.stx_dev_major, x.stx_dev_minor), x.stx_ino, birth_ns));
+    return !found ? LANDING_UNTOUCHED : found & GUARD_KEY_HOSTS ? LANDING_TOUCHED_SAVE : LANDING_TOUCHED;
+}
+
+void landing_keys_done(struct landing_keys *k) {
+    free(k->slots);
+    *k = (struct landing_keys){0};
 }

@@ -21,7 +21,7 @@ enum { GUARD_REFUSED_MAX = 20 };
 typedef int guard_begin_fn(void *arg, struct journal **ret, struct err *err);
 
 struct guard_link {
-    int sock;      /* -1: over */
+    int sock;      /* for poll(), POLLIN; -1: over */
     int workspace; /* the host's folder; not owned */
     guard_begin_fn *begin;
     void *arg;
@@ -46,12 +46,27 @@ int guard_init(struct guard_link *g, int sock, int workspace, guard_begin_fn *be
 /* Closes the socket and the journal. */
 void guard_done(struct guard_link *g);
 
-/* For poll(), POLLIN; -1 when it is over. */
-int guard_poll_fd(const struct guard_link *g);
 /* Handles what is waiting, never waits. Some of it may be left, so that the loop can look after others, too. */
 void guard_handle(struct guard_link *g);
 /* When nothing inside runs any more: handles the rest. */
 void guard_finish(struct guard_link *g);
-size_t guard_written_room(const struct guard_link *g); /* of share->written */
 /* One log line for each refusal, or the first of them, and one for files whose old content was too large to keep. */
 void guard_report(const struct guard_link *g);
+
+/* The files that were opened for writing inside, as the guard wrote them down (struct guard_share), so that one of two million is found at
+ * once. */
+struct landing_keys {
+    uint64_t *slots; /* 0: free */
+    size_t cap, n;
+    uint64_t read; /* so many of the guard's are among them */
+    bool lost;     /* there was no memory: every file may be one of them */
+};
+
+enum landing_touch {
+    LANDING_UNTOUCHED,
+    LANDING_TOUCHED,
+    LANDING_TOUCHED_SAVE /* and the host had made it a moment before: it was just saving it */
+};
+/* fd: O_PATH will do. Whatever cannot be known counts as touched. */
+enum landing_touch landing_keys_find(struct landing_keys *k, const struct guard_link *g, int fd);
+void landing_keys_done(struct landing_keys *k);

@@ -106,7 +106,7 @@ static const char *origin_of(const struct landing *l, const char *path, char roo
 static bool is_protected(const struct landing *l, const char *path) {
     char room[ORIGIN_MAX];
 
-    return origin_of(l, path, room) || in_repository(l, path);
+    return !protect_is_sample(path) && (origin_of(l, path, room) || in_repository(l, path));
 }
 
 /* -- links and other names ------------------------------------------------------------------------------------------------ */
@@ -285,13 +285,6 @@ static int see_link(struct landing *l, const char *path) {
     return r;
 }
 
-static bool is_part(const char *name) {
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-        if (str_eq(name, parts[i]))
-            return true;
-    return false;
-}
-
 /* The last part makes a repository of its folder, and git obeys what was there before. Inside it cannot be made, so it is
  * the host's. */
 static int see_part(struct landing *l, const char *path) {
@@ -299,7 +292,7 @@ static int see_part(struct landing *l, const char *path) {
     size_t dir = slash ? (size_t)(slash + 1 - path) : 0;
     int r = 0;
 
-    if (!is_part(path + dir) || !is_repository(l, path, dir))
+    if (str_index(path + dir, parts, ARRAY_LEN(parts)) < 0 || !is_repository(l, path, dir))
         return 0;
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(obeyed); i++) {
         CLEANUP(freep) char *each = str_dupf("%.*s%s", (int)dir, path, obeyed[i]);

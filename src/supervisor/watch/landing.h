@@ -19,10 +19,9 @@
 #include <sys/stat.h>
 
 #include "base/strv.h"
-#include "supervisor/watch/landing_keys.h"
+#include "supervisor/watch/guard_link.h"
 
 struct err;
-struct guard_link;
 struct ignore;
 
 enum {

@@ -16,50 +16,26 @@
 
 enum { FOLDERS_AT_ONCE = 32, COVERED_AT_ONCE = 2000 };
 
-static int note_mask(struct latecomers *l, const struct plan *p) {
-    size_t n = strlen(p->workspace) + 1;
+/* What the host has there is out of sight: mounts, and in an overlay what its mask hides or replaces. */
+static int note_steps(struct latecomers *l, const struct plan *p) {
+    size_t n = strlen(p->workspace);
 
-    for (size_t i = 0; i < p->n_steps; i++)
-        if ((p->steps[i].kind == STEP_WHITEOUT || p->steps[i].kind == STEP_SUBSTITUTE) &&
-            strv_add(&l->masked, p->steps[i].to + n) < 0)
+    for (size_t i = 0; i < p->n_steps; i++) {
+        const struct step *s = &p->steps[i];
+        bool masks = p->mode == WORKSPACE_OVERLAY && (s->kind == STEP_WHITEOUT || s->kind == STEP_SUBSTITUTE);
+        bool mounts = s->kind == STEP_EXTRA && strncmp(s->to, p->workspace, n) == 0 && s->to[n] == '/';
+
+        if ((masks || mounts) && strv_add(masks ? &l->masked : &l->mounted, s->to + n + 1) < 0)
             return -ENOMEM;
+    }
     if (l->masked.len)
         qsort(l->masked.v, l->masked.len, sizeof *l->masked.v, str_compare);
     return 0;
 }
 
-static int note_mounts(struct latecomers *l, const struct plan *p) {
-    size_t n = strlen(p->workspace);
-
-    for (size_t i = 0; i < p->n_steps; i++) {
-        const struct step *s = &p->steps[i];
-
-        if (s->kind == STEP_EXTRA && strncmp(s->to, p->workspace, n) == 0 && s->to[n] == '/' &&
-            strv_add(&l->mounted, s->to + n + 1) < 0)
-            return -ENOMEM;
-    }
-    return 0;
-}
-
 int latecomers_init(struct latecomers *l, const struct latecomers_opts *o, struct err *err) {
-    *l = (struct latecomers){.begin_ms = clock_ms() + LATECOMERS_DELAY_MS,
-                             .inotify = -1,
-                             .workspace = o->workspace,
-                             .rules = o->rules,
-                             .accepted = o->accepted,
-                             .no_new = o->no_new,
-                             .at.elsewhere = o->elsewhere,
-                             .at.copy = o->plan->mode == WORKSPACE_SYNC || o->plan->mode == WORKSPACE_WORKTREE,
-                             .landing = o->landing,
-                             .covers = o->covers,
-                             .at.inside = o->plan->workspace,
-                             .at.uid = o->plan->ids.inside_uid,
-                             .at.gid = o->plan->ids.inside_gid,
-                             .at.pidfd = o->pidfd,
-                             .at.upper = o->upper};
-    if (note_mounts(l, o->plan) < 0 || (o->plan->mode == WORKSPACE_OVERLAY && note_mask(l, o->plan) < 0))
-        return err_oom(err);
-    return 0;
+    *l = (struct latecomers){.begin_ms = clock_ms() + LATECOMERS_DELAY_MS, .inotify = -1, .o = *o};
+    return note_steps(l, o->plan) < 0 ? err_oom(err) : 0;
 }
 
 void latecomers_done(struct latecomers *l) {
@@ -75,33 +51,30 @@ void latecomers_done(struct latecomers *l) {
     *l = (struct latecomers)LATECOMERS_INIT;
 }
 
-int latecomers_fd(const struct latecomers *l) {
-    return l->inotify;
-}
-
 int latecomers_timeout(const struct latecomers *l) {
     if (l->begin_ms && !l->resting)
         return clock_left_ms(l->begin_ms);
-    return l->queue.len || l->found.len || l->opened.len || l->failed.code || (l->landing && l->landing->again) ? 0 : -1;
+    return l->queue.len || l->found.len || l->opened.len || l->failed.code || (l->o.landing && l->o.landing->again) ? 0 : -1;
 }
 
 void latecomers_last(struct latecomers *l) {
-    if (l->landing)
+    if (l->o.landing)
         late_read_events(l, true);
 }
 
 static int cover_found(struct latecomers *l, struct err *err) {
-    const struct cover_request req = {.uid = l->at.uid,
-                                      .gid = l->at.gid,
-                                      .pidfd = l->at.pidfd,
-                                      .workspace = l->at.inside,
+    const struct plan *p = l->o.plan;
+    const struct cover_request req = {.uid = p->ids.inside_uid,
+                                      .gid = p->ids.inside_gid,
+                                      .pidfd = l->o.pidfd,
+                                      .workspace = p->workspace,
                                       .paths = &l->found,
                                       .masked = &l->masked,
-                                      .elsewhere = l->at.elsewhere,
-                                      .copy = l->at.copy,
+                                      .elsewhere = l->o.elsewhere,
+                                      .copy = p->mode == WORKSPACE_SYNC || p->mode == WORKSPACE_WORKTREE,
                                       .opened = &l->opened,
-                                      .upper = l->at.upper,
-                                      .lower = l->workspace};
+                                      .upper = l->o.upper,
+                                      .lower = l->o.workspace};
     int r;
 
     if (l->found.len == 0 && l->opened.len == 0)
@@ -115,14 +88,6 @@ static int cover_found(struct latecomers *l, struct err *err) {
     return r;
 }
 
-static void report_instances(struct latecomers *l) {
-    if (!l->reported_instances)
-        log_line(
-            "no inotify instance is left for this user: files that appear on the host under hidden names are looked for once a "
-            "second only; raise fs.inotify.max_user_instances, or use --workspace sync");
-    l->reported_instances = true;
-}
-
 static int begin_watching(struct latecomers *l, struct err *err) {
     if (!l->begin_ms || l->resting || l->begin_ms > clock_ms())
         return 0;
@@ -130,17 +95,17 @@ static int begin_watching(struct latecomers *l, struct err *err) {
     l->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (l->inotify < 0 && errno != EMFILE)
         return err_sys(err, -errno, "watch for files that appear under hidden names");
-    if (l->inotify < 0)
-        report_instances(l);
+    if (l->inotify < 0 && !TAKE(l->reported_instances, true))
+        log_line(
+            "no inotify instance is left for this user: files that appear on the host under hidden names are looked for once a "
+            "second only; raise fs.inotify.max_user_instances, or use --workspace sync");
     return strv_add(&l->queue, "") < 0 ? err_oom(err) : 0;
 }
 
 /* The last folder of this round was read. */
 static int end_round(struct latecomers *l) {
-    if (l->again) {
-        l->again = false;
+    if (TAKE(l->again, false))
         return strv_add(&l->queue, "");
-    }
     if (l->inotify < 0 && !l->begin_ms)
         l->begin_ms = clock_ms() + LATECOMERS_AGAIN_MS;
     return 0;
@@ -175,14 +140,19 @@ static int look_now(struct latecomers *l, size_t before, struct err *err) {
     return r < 0 ? say_why(r, err) : cover_found(l, err);
 }
 
-static int handle(struct latecomers *l, struct err *err) {
-    int r = begin_watching(l, err);
+int latecomers_handle(struct latecomers *l, struct err *err) {
+    int r;
 
-    if (r < 0 || (l->inotify < 0 && l->begin_ms) || l->workspace < 0)
+    if (l->failed.code) {
+        *err = l->failed;
+        return err->code;
+    }
+    r = begin_watching(l, err);
+    if (r < 0 || (l->inotify < 0 && l->begin_ms) || l->o.workspace < 0)
         return r;
     r = late_read_events(l, false);
-    if (r == 0 && l->landing && l->landing->again && l->queue.len == 0) {
-        l->landing->again = false;
+    if (r == 0 && l->o.landing && l->o.landing->again && l->queue.len == 0) {
+        l->o.landing->again = false;
         r = strv_add(&l->queue, "");
     }
     if (r < 0)
@@ -197,21 +167,13 @@ static int handle(struct latecomers *l, struct err *err) {
     return r < 0 ? say_why(r, err) : cover_found(l, err); /* most of these are covered since the start */
 }
 
-int latecomers_handle(struct latecomers *l, struct err *err) {
-    if (l->failed.code) {
-        *err = l->failed;
-        return err->code;
-    }
-    return handle(l, err);
-}
-
 /* Not begun: the first walk finds all that moved. What is closed by then it could not read. */
 int latecomers_look(struct latecomers *l, const char *path, bool closing) {
     bool begun = l->inotify >= 0 || l->reported_instances;
     size_t before;
     int r = 0;
 
-    if (l->workspace < 0 || (!begun && !closing))
+    if (l->o.workspace < 0 || (!begun && !closing))
         return 0;
     if (!begun) {
         l->begin_ms = clock_ms();
@@ -226,14 +188,14 @@ int latecomers_look(struct latecomers *l, const char *path, bool closing) {
 }
 
 int latecomers_making(struct latecomers *l, const char *path) {
-    return l->workspace < 0 ? 0 : made_begin(&l->made, path);
+    return l->o.workspace < 0 ? 0 : made_begin(&l->made, path);
 }
 
 void latecomers_made(struct latecomers *l, const char *path, int fd) {
     struct stat st = {0};
     int r;
 
-    if (l->workspace < 0)
+    if (l->o.workspace < 0)
         return;
     made_end(&l->made, path, fd);
     /* The host may have put its own there meanwhile. */
@@ -242,17 +204,13 @@ void latecomers_made(struct latecomers *l, const char *path, int fd) {
         say_why(r, &l->failed);
 }
 
-void latecomers_rest(struct latecomers *l) {
-    l->resting = true;
-}
-
 /* What happened while nothing ran. One that never began, because nothing ran long enough, begins: the walk is what it would see. */
 int latecomers_wake(struct latecomers *l, struct err *err) {
     uint64_t now = clock_ms();
     int r;
 
     l->resting = false;
-    if (l->workspace < 0 || (l->begin_ms > now && !l->reported_instances))
+    if (l->o.workspace < 0 || (l->begin_ms > now && !l->reported_instances))
         return 0;
     if (l->begin_ms)
         l->begin_ms = now;

@@ -30,63 +30,49 @@ struct landing;
 
 enum { LATECOMERS_DELAY_MS = 50, LATECOMERS_AGAIN_MS = 1000 };
 
-/* Where names are covered, as in jail/apply/covers.h. */
-struct late_place {
-    const char *inside; /* the workspace's path inside */
-    int pidfd, upper;
-    const struct elsewheres *elsewhere;
-    bool copy;
-    uid_t uid;
-    gid_t gid;
+struct latecomers_opts {                   /* all borrowed */
+    int workspace;                         /* the host's folder */
+    int pidfd, upper;                      /* as in jail/apply/covers.h */
+    const struct elsewheres *elsewhere;    /* the same; may be NULL */
+    const struct ignore *rules, *accepted; /* hidden is what either hides; accepted may be NULL */
+    const struct ignore *no_new;           /* hidden names that the command cannot make; NULL: it makes none */
+    const struct plan *plan;
+    struct landing *landing; /* sees every name in the workspace; NULL: none */
+    bool covers;             /* names can be covered: there are mounts */
 };
 
 struct latecomers {
-    uint64_t begin_ms;                     /* when to begin; 0: it has, or never will */
-    int inotify;                           /* -1: not yet, or none is available */
-    int workspace;                         /* the host's folder; borrowed */
-    const struct ignore *rules, *accepted; /* borrowed; hidden is what either hides; accepted may be NULL */
-    const struct ignore *no_new;           /* hidden names that the command cannot make; NULL: it makes none. Borrowed */
-    struct made made;                      /* those that it made, where it can */
-    struct landing *landing;               /* sees every name in the workspace; NULL: none; borrowed */
-    bool covers;                           /* names can be covered: there are mounts */
-    struct strv masked;                    /* overlay: what its mask hides or replaces, whatever appears there; sorted */
-    struct strv mounted;                   /* folders in it that are volumes or mounts: what the host has there is out of sight */
-    struct late_place at;
-    struct strv queue;  /* folders to look at */
-    struct strv found;  /* what to cover */
-    struct strv closed; /* covered because they cannot be read; not in an overlay */
-    struct strv opened; /* of these, what can be shown now */
+    struct latecomers_opts o;
+    uint64_t begin_ms;   /* when to begin; 0: it has, or never will */
+    int inotify;         /* -1: not yet, or none is available */
+    struct made made;    /* those that it made, where it can */
+    struct strv masked;  /* overlay: what its mask hides or replaces, whatever appears there; sorted */
+    struct strv mounted; /* folders in it that are volumes or mounts: what the host has there is out of sight */
+    struct strv queue;   /* folders to look at */
+    struct strv found;   /* what to cover */
+    struct strv closed;  /* covered because they cannot be read; not in an overlay */
+    struct strv opened;  /* of these, what can be shown now */
     struct wdtable paths;
     struct err failed; /* something could not be covered: the run has to end */
     bool reported_instances, reported_closed;
     bool resting; /* nothing inside could see a file */
     bool again;   /* events were lost: everything once more, after what is in the queue */
 };
-#define LATECOMERS_INIT                                                   \
-    {                                                                     \
-        .inotify = -1, .workspace = -1, .at = {.pidfd = -1, .upper = -1 } \
+#define LATECOMERS_INIT                                                  \
+    {                                                                    \
+        .inotify = -1, .o = {.workspace = -1, .pidfd = -1, .upper = -1 } \
     }
 
-struct latecomers_opts {
-    int workspace, pidfd, upper;
-    const struct ignore *rules, *accepted, *no_new;
-    const struct plan *plan;
-    const struct elsewheres *elsewhere; /* as in jail/apply/covers.h; may be NULL */
-    struct landing *landing;
-    bool covers;
-};
 int latecomers_init(struct latecomers *l, const struct latecomers_opts *o, struct err *err);
 void latecomers_done(struct latecomers *l);
 /* Nothing inside runs any more: what happened last is only seen (landing.h). */
 void latecomers_last(struct latecomers *l);
 
-/* For poll(): -1 if there is nothing to wait for; and milliseconds until there is work, -1: none. */
-int latecomers_fd(const struct latecomers *l);
+/* Milliseconds until there is work, -1: none. l->inotify is for poll(). */
 int latecomers_timeout(const struct latecomers *l);
 /* Reads what happened and does a part of the work. Negative: something hidden could not be covered, so the run has to end. */
 int latecomers_handle(struct latecomers *l, struct err *err);
-/* Nothing runs inside, so nothing has to be looked for; and before something runs again: what appeared meanwhile is covered. */
-void latecomers_rest(struct latecomers *l);
+/* Before something runs again, after l->resting was set: what appeared meanwhile is covered. */
 int latecomers_wake(struct latecomers *l, struct err *err);
 
 /* The command waits. The folder moved here, or is about to be closed: everything below it is watched, and covered if it is hidden.

@@ -37,22 +37,22 @@ static int add_watch(struct latecomers *l, int dir, const char *path, uint32_t m
     wd = inotify_add_watch(l->inotify, link, WATCHED | IN_MASK_ADD | more);
     if (wd >= 0)
         return wdtable_set(&l->paths, wd, path);
-    return l->covers ? -errno : 0; /* nothing is hidden here: only landings are seen late */
+    return l->o.covers ? -errno : 0; /* nothing is hidden here: only landings are seen late */
 }
 
 /* Made by the command itself, in a folder of dependencies. Elsewhere it cannot make hidden names, so they are the host's. */
 static bool is_own(const struct latecomers *l, const char *path, bool is_dir) {
-    return l->no_new && ignore_match(l->no_new, path, is_dir) != IGNORE_EXCLUDED && made_has(&l->made, l->workspace, path);
+    return l->o.no_new && ignore_match(l->o.no_new, path, is_dir) != IGNORE_EXCLUDED && made_has(&l->made, l->o.workspace, path);
 }
 
 static bool is_hidden(const struct latecomers *l, const char *path, bool is_dir) {
-    return ignore_match(l->rules, path, is_dir) == IGNORE_EXCLUDED ||
-           (l->accepted && ignore_match(l->accepted, path, is_dir) == IGNORE_EXCLUDED);
+    return ignore_match(l->o.rules, path, is_dir) == IGNORE_EXCLUDED ||
+           (l->o.accepted && ignore_match(l->o.accepted, path, is_dir) == IGNORE_EXCLUDED);
 }
 
 /* What the host has there is not shown, whatever it is. Where a mount shows it a second time it is looked at all the same. */
 static bool is_out_of_sight(const struct latecomers *l, const char *path) {
-    if (l->at.elsewhere && l->at.elsewhere->n)
+    if (l->o.elsewhere && l->o.elsewhere->n)
         return false;
     for (size_t i = 0; i < l->mounted.len; i++) {
         size_t n = strlen(l->mounted.v[i]);
@@ -64,13 +64,13 @@ static bool is_out_of_sight(const struct latecomers *l, const char *path) {
 }
 
 int late_judge(struct latecomers *l, const char *path, bool is_dir) {
-    if (l->landing) {
-        int r = landing_see(l->landing, path, is_dir);
+    if (l->o.landing) {
+        int r = landing_see(l->o.landing, path, is_dir);
 
         if (r < 0)
             return r;
     }
-    if (!l->covers)
+    if (!l->o.covers)
         return is_dir ? strv_add(&l->queue, path) : 0;
     if (is_out_of_sight(l, path))
         return 0;
@@ -81,25 +81,13 @@ int late_judge(struct latecomers *l, const char *path, bool is_dir) {
     return strv_add(strlen(path) > FOLDER_MAX ? &l->found : &l->queue, path);
 }
 
-static int judge_in(struct latecomers *l, const char *dir, const char *name, bool is_dir) {
-    CLEANUP(freep) char *path = *dir ? str_dupf("%s/%s", dir, name) : strdup(name);
-
-    return path ? late_judge(l, path, is_dir) : -ENOMEM;
-}
-
-static int on_name(struct latecomers *l, const char *dir, const struct inotify_event *ev) {
-    CLEANUP(freep) char *path = *dir ? str_dupf("%s/%s", dir, ev->name) : strdup(ev->name);
-
-    if (!path)
-        return -ENOMEM;
-    if (l->landing && (ev->mask & (IN_MOVED_TO | IN_ISDIR)) == IN_MOVED_TO)
-        landing_arrive(l->landing, path);
-    return late_judge(l, path, (ev->mask & IN_ISDIR) != 0);
+static char *path_in(const char *dir, const char *name) {
+    return *dir ? str_dupf("%s/%s", dir, name) : strdup(name);
 }
 
 static int open_watched(const struct latecomers *l, const char *path) {
-    int fd = *path ? safepath_open(l->workspace, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK)
-                   : openat(l->workspace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = *path ? safepath_open(l->o.workspace, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK)
+                   : openat(l->o.workspace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     return fd == -1 ? -errno : fd;
 }
@@ -120,12 +108,12 @@ static int wait_for_opening(struct latecomers *l, const char *path) {
 static int close_folder(struct latecomers *l, const char *path, int why) {
     int r = 0;
 
-    if (!l->covers)
+    if (!l->o.covers)
         return 0;
     if (!l->reported_closed)
         log_line("the folder '%s' cannot be watched for hidden files (%s), so it is not shown inside", path, strerror(-why));
     l->reported_closed = true;
-    if (l->at.upper < 0 && !strv_has(&l->closed, path) && l->closed.len < CLOSED_MAX) {
+    if (l->o.upper < 0 && !strv_has(&l->closed, path) && l->closed.len < CLOSED_MAX) {
         r = strv_add(&l->closed, path);
         r = r < 0 ? r : wait_for_opening(l, path);
     }
@@ -170,8 +158,11 @@ int late_walk_folder(struct latecomers *l, const char *path) {
         return failed_open(l, path, r);
     r = add_watch(l, d.fd, path, 0);
     r = r < 0 ? r : open_closed(l, path);
-    while (r == 0 && (e = dir_next(&d)))
-        r = judge_in(l, path, e->d_name, dir_type(&d, e) == DT_DIR);
+    while (r == 0 && (e = dir_next(&d))) {
+        CLEANUP(freep) char *each = path_in(path, e->d_name);
+
+        r = each ? late_judge(l, each, dir_type(&d, e) == DT_DIR) : -ENOMEM;
+    }
     /* -ENOENT: it was removed meanwhile */
     return r == 0 && d.error && d.error != -ENOENT ? failed_open(l, path, d.error) : r;
 }
@@ -179,23 +170,23 @@ int late_walk_folder(struct latecomers *l, const char *path) {
 static int on_event(struct latecomers *l, const struct inotify_event *ev) {
     CLEANUP(freep) char *path = NULL;
     const char *dir = wdtable_get(&l->paths, ev->wd);
+    bool is_dir = ev->mask & IN_ISDIR;
 
-    if (ev->mask & IN_Q_OVERFLOW) {
-        l->again = true;
-        return 0;
-    }
+    l->again |= (ev->mask & IN_Q_OVERFLOW) != 0;
     if (ev->mask & IN_IGNORED)
         wdtable_remove(&l->paths, ev->wd);
-    if ((ev->mask & IN_IGNORED) || !dir || ev->len == 0)
+    if ((ev->mask & (IN_Q_OVERFLOW | IN_IGNORED)) || !dir || ev->len == 0)
         return 0;
-    if (!(ev->mask & IN_ATTRIB))
-        return on_name(l, dir, ev);
-    if (!(ev->mask & IN_ISDIR) || l->closed.len == 0)
+    if ((ev->mask & IN_ATTRIB) && (!is_dir || l->closed.len == 0))
         return 0;
-    path = *dir ? str_dupf("%s/%s", dir, ev->name) : strdup(ev->name);
+    path = path_in(dir, ev->name);
     if (!path)
         return -ENOMEM;
-    return strv_has(&l->closed, path) ? strv_add(&l->queue, path) : 0;
+    if (ev->mask & IN_ATTRIB)
+        return strv_has(&l->closed, path) ? strv_add(&l->queue, path) : 0;
+    if (l->o.landing && (ev->mask & IN_MOVED_TO) && !is_dir)
+        landing_arrive(l->o.landing, path);
+    return late_judge(l, path, is_dir);
 }
 
 /* 1: there were some. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -13,8 +14,9 @@
 #include "os/clock.h"
 #include "os/dir.h"
 #include "os/fd.h"
+#include "os/file.h"
 
-enum { DISK_TICK_MS = 500, LOOK_ANYWAY = 20, WALK_DEPTH_MAX = 256, BLOCK = 512, SLACK = 1024 * 1024 };
+enum { DISK_TICK_MS = 500, LOOK_ANYWAY = 20, WALK_DEPTH_MAX = 512 /* a descriptor each */, BLOCK = 512, SLACK = 1024 * 1024 };
 
 static const uint64_t SECOND_NS = 1000000000;
 
@@ -43,15 +45,19 @@ void watch_also(struct limit_watch *w, int root, bool whole) {
     if (root == -1 || !w->limit || w->n_places == WATCH_PLACES)
         return;
     w->places[w->n_places++] = (struct watch_place){.root = root, .whole = whole, .free_at_start = now, .free_at_tick = now};
+    w->has_home |= whole;
     w->disk = w->room = w->limit;
 }
 
-int watch_timeout(const struct limit_watch *w) {
-    uint64_t next = w->disk && !w->paused ? w->next_disk_ms : 0;
+void watch_own(struct limit_watch *w, uint64_t limit, int root, pid_t init, const char *const mounts[static WATCH_MOUNTS]) {
+    const struct limits l = {.disk = limit};
 
-    if (w->deadline_ms && (!next || w->deadline_ms < next))
-        next = w->deadline_ms;
-    return clock_left_ms(next);
+    watch_init(w, &l, root, true, init);
+    memcpy(w->mounts, mounts, sizeof w->mounts);
+}
+
+int watch_timeout(const struct limit_watch *w) {
+    return clock_sooner(clock_left_ms(w->deadline_ms), clock_left_ms(w->disk && !w->paused ? w->next_disk_ms : 0));
 }
 
 struct limit_tree {
@@ -96,7 +102,27 @@ static uint64_t changed_in(int root, uint64_t since_ns, uint64_t enough, bool *b
 struct use {
     uint64_t written, unlinked;
     dev_t dev;
+    const char *const *mounts; /* only files of these mounts count; the first may be NULL: all do */
 };
+
+static uint64_t mount_of(int dir, const char *path) {
+    struct statx st;
+
+    return statx(dir, path, 0, STATX_MNT_ID, &st) == 0 && (st.stx_mask & STATX_MNT_ID) ? st.stx_mnt_id : 0;
+}
+
+/* A deleted file has no path that could be trusted, but a mount. Before Linux 5.8 every file counts. */
+static bool is_of_mounts(pid_t pid, int dir, const char *fd, const char *const *mounts) {
+    uint64_t id = mounts[0] ? mount_of(dir, fd) : 0;
+    char path[PATH_MAX + 32];
+
+    for (size_t i = 0; id && i < WATCH_MOUNTS && mounts[i]; i++) {
+        snprintf(path, sizeof path, "/proc/%d/root%s", (int)pid, mounts[i]);
+        if (mount_of(AT_FDCWD, path) == id)
+            return true;
+    }
+    return id == 0;
+}
 
 static void add_open_files(pid_t pid, struct use *use) {
     CLEANUP(dir_done) struct dir d = DIR_INIT;
@@ -107,21 +133,18 @@ static void add_open_files(pid_t pid, struct use *use) {
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
     dir_open_at(AT_FDCWD, path, &d);
     while ((e = dir_next(&d)))
-        if (fstatat(d.fd, e->d_name, &st, 0) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 0 && st.st_dev == use->dev)
+        if (fstatat(d.fd, e->d_name, &st, 0) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 0 && st.st_dev == use->dev &&
+            is_of_mounts(pid, d.fd, e->d_name, use->mounts))
             use->unlinked += (uint64_t)st.st_blocks * BLOCK;
 }
 
 /* Includes what children that were waited for have written. */
 static void add_written(pid_t pid, struct use *use) {
-    char path[64], text[512];
-    unsigned long long n;
-    const char *p;
+    char path[64];
+    uint64_t n;
 
     snprintf(path, sizeof path, "/proc/%d/io", (int)pid);
-    if (fd_read_file_at(AT_FDCWD, path, text, sizeof text) <= 0)
-        return;
-    p = strstr(text, "\nwrite_bytes: ");
-    if (p && sscanf(p, "\nwrite_bytes: %llu", &n) == 1)
+    if (file_number(AT_FDCWD, path, "write_bytes:", &n) == 0)
         use->written += n;
 }
 
@@ -186,7 +209,7 @@ static uint64_t count_changed(const struct limit_watch *w, uint64_t enough, bool
  * count as having been there. */
 static void measure(struct limit_watch *w) {
     uint64_t old = 0;
-    bool blind;
+    bool blind = false;
 
     for (size_t i = 0; i < w->n_places; i++)
         if (w->places[i].whole)
@@ -197,22 +220,15 @@ static void measure(struct limit_watch *w) {
     w->room = w->disk - old;
 }
 
-static bool has_home(const struct limit_watch *w) {
-    for (size_t i = 0; i < w->n_places; i++)
-        if (w->places[i].whole)
-            return true;
-    return false;
-}
-
 static void count_use(const struct limit_watch *w, struct use *use) {
     struct stat st;
 
     for (size_t i = 0; i < w->n_places; i++) {
-        if (fstat(w->places[i].root, &st) == 0 && (i == 0 || st.st_dev != use->dev)) {
-            use->dev = st.st_dev;
-            use->written = 0;
-            add_process(w->init, use, 0);
-        }
+        if (fstat(w->places[i].root, &st) < 0 || (i > 0 && st.st_dev == use->dev))
+            continue;
+        use->dev = st.st_dev;
+        use->written = 0;
+        add_process(w->init, use, 0);
     }
 }
 
@@ -221,11 +237,20 @@ static void count_use(const struct limit_watch *w, struct use *use) {
  * do not show (unlinked, too deep, in folders we may not open), what the processes wrote and hold open. Space can also be reserved
  * without writing (fallocate): where a tree could not be seen whole, what the file systems lost counts as the sandbox's, from tick to
  * tick, so that what others free hides nothing. In a persistent home writing alone is no growth, and only what was lost since the start
- * counts: the same file may be written a thousand times, by others as well.
+ * counts: the same file may be written a thousand times, by others as well. For one place of several (watch_own()) writing counts only
+ * where it was not seen whole and the file system lost as much: the rest may have gone elsewhere.
  */
+static bool grown_unseen(const struct limit_watch *w, const struct use *use, uint64_t lost, bool blind) {
+    if (use->unlinked > w->disk)
+        return true;
+    if (w->mounts[0])
+        return blind && use->written > w->disk && w->unseen > w->disk;
+    return use->written > w->disk && (lost > w->disk || !w->has_home);
+}
+
 static bool grown(struct limit_watch *w) {
     uint64_t lost, sum;
-    struct use use = {0};
+    struct use use = {.mounts = w->mounts};
     bool blind = false;
 
     if (!w->measured)
@@ -235,10 +260,10 @@ static bool grown(struct limit_watch *w) {
     if (++w->looks % LOOK_ANYWAY != 0 && w->taken <= w->room)
         return false;
     sum = count_changed(w, w->disk, &blind);
-    if (sum > w->disk || (blind && (has_home(w) ? lost : w->unseen) > w->disk))
+    if (sum > w->disk || (blind && !w->mounts[0] && (w->has_home ? lost : w->unseen) > w->disk))
         return true;
     count_use(w, &use);
-    if (use.unlinked > w->disk || (use.written > w->disk && (lost > w->disk || !has_home(w))))
+    if (grown_unseen(w, &use, lost, blind))
         return true;
     sum = MAX_OF(sum, use.unlinked);
     w->room = w->disk - sum;

@@ -6,7 +6,7 @@
 
 #include "config/limits.h"
 
-enum { WATCH_PLACES = 3 };
+enum { WATCH_PLACES = 5, WATCH_MOUNTS = 3 };
 
 struct watch_place {
     int root;   /* borrowed */
@@ -28,8 +28,11 @@ struct limit_watch {
     pid_t init;          /* the sandbox's first process, as we see it */
     struct watch_place places[WATCH_PLACES];
     size_t n_places;
-    bool paused;   /* nothing runs that could write */
-    bool measured; /* the places that count as a whole, as they were in the beginning */
+    bool has_home; /* a place counts as a whole */
+    const char *mounts
+        [WATCH_MOUNTS]; /* only what is in the place counts, and it is mounted here inside: processes may also write elsewhere */
+    bool paused;        /* nothing runs that could write */
+    bool measured;      /* the places that count as a whole, as they were in the beginning */
 };
 
 enum watch_event { WATCH_NOTHING, WATCH_TIME, WATCH_DISK };
@@ -38,6 +41,10 @@ enum watch_event { WATCH_NOTHING, WATCH_TIME, WATCH_DISK };
 void watch_init(struct limit_watch *w, const struct limits *l, int root, bool workspace_writable, pid_t init);
 /* What grows there counts, too (the caches), or all that is there (the home of a persistent sandbox). Borrowed; -1: nothing. */
 void watch_also(struct limit_watch *w, int root, bool whole);
+/* A limit of its own for one folder that was new at the start: home and /tmp on disk. mounts: where parts of it are inside; borrowed,
+ * the first is not NULL. Space that no walk finds there (mapped files that were deleted and closed, space that is reserved in folders that cannot be read) is
+ * found by the limit on all. */
+void watch_own(struct limit_watch *w, uint64_t limit, int root, pid_t init, const char *const mounts[static WATCH_MOUNTS]);
 /* For poll(): milliseconds until something has to be looked at, -1: never. */
 int watch_timeout(const struct limit_watch *w);
 enum watch_event watch_check(struct limit_watch *w);

@@ -39,11 +39,6 @@ static bool is_known(const struct made *m, const struct made_id *id) {
     return false;
 }
 
-static void add_made(struct made *m, const struct made_id *id) {
-    if (!is_known(m, id) && m->n < MADE_MAX)
-        (void)VEC_ADD(m->v, m->n, *id);
-}
-
 int made_begin(struct made *m, const char *path) {
     if (m->pending.len >= MADE_PENDING_MAX)
         return -EAGAIN;
@@ -61,8 +56,8 @@ void made_end(struct made *m, const char *path, int fd) {
             m->pending.v[m->pending.len] = NULL;
             break;
         }
-    if (flags >= 0 && !(flags & O_PATH) && identify(fd, &id))
-        add_made(m, &id);
+    if (flags >= 0 && !(flags & O_PATH) && identify(fd, &id) && !is_known(m, &id) && m->n < MADE_MAX)
+        (void)VEC_ADD(m->v, m->n, id);
 }
 
 bool made_has(const struct made *m, int root, const char *path) {

@@ -28,19 +28,10 @@ void apply_result_done(struct apply_result *r) {
 
 /* -- from the plan to steps --------------------------------------------------------------------------------------------- */
 
-static int add_removal(struct apply_txn *t, const char *path, const struct manifest_stamp *host, bool replaced, struct err *err) {
-    const struct apply_step step = {
-        .kind = S_ISDIR(host->mode) ? STEP_RMDIR : STEP_REMOVE, .path = (char *)path, .expect = *host, .replaced = replaced};
-
-    return host->mode ? apply_txn_add(t, &step, err) : 0;
-}
-
-static enum apply_step_kind kind_for(mode_t mode) {
-    return S_ISDIR(mode) ? STEP_MKDIR : S_ISLNK(mode) ? STEP_LINK : STEP_FILE;
-}
-
 static int add_put(struct apply_txn *t, const struct change *c, const struct plan_item *it, size_t item, struct err *err) {
-    struct apply_step step = {.kind = kind_for(c->new_.mode),
+    struct apply_step step = {.kind = S_ISDIR(c->new_.mode)   ? STEP_MKDIR
+                                      : S_ISLNK(c->new_.mode) ? STEP_LINK
+                                                              : STEP_FILE,
                               .path = it->beside ? it->beside : c->path,
                               .mode = it->mode,
                               .link = c->new_.link,
@@ -49,15 +40,13 @@ static int add_put(struct apply_txn *t, const struct change *c, const struct pla
 
     if (!it->beside)
         step.expect = it->host;
-    if (S_ISDIR(c->new_.mode) && S_ISDIR(step.expect.mode))
-        step.kind = STEP_MODE;
-    else if (!it->content && !it->beside)
+    if ((S_ISDIR(c->new_.mode) && S_ISDIR(step.expect.mode)) || (!it->content && !it->beside))
         step.kind = STEP_MODE;
     if (step.kind == STEP_MODE)
         return step.mode == (it->host.mode & 07777) ? 0 : apply_txn_add(t, &step, err);
     /* Files and links replace each other in one move; folders have to go, or come, apart. */
     if (step.expect.mode && S_ISDIR(step.expect.mode) != S_ISDIR(c->new_.mode)) {
-        r = add_removal(t, c->path, &it->host, true, err);
+        r = apply_txn_remove(t, c->path, &it->host, true, err);
         step.expect = (struct manifest_stamp){0};
         step.replaces = true;
     }
@@ -73,34 +62,14 @@ static int add_steps(struct apply_txn *t, const struct apply_plan *p, struct err
 
         if (it->outcome != APPLY_DONE && it->outcome != APPLY_MERGED)
             continue;
-        r = c->kind == CHANGE_DELETED ? add_removal(t, c->path, &it->host, false, err) : add_put(t, c, it, i, err);
+        r = c->kind == CHANGE_DELETED ? apply_txn_remove(t, c->path, &it->host, false, err) : add_put(t, c, it, i, err);
         if (r >= 0 && c->from)
-            r = add_removal(t, c->from, &it->from, false, err);
+            r = apply_txn_remove(t, c->from, &it->from, false, err);
     }
     return r;
 }
 
 /* -- content ------------------------------------------------------------------------------------------------------------ */
-
-/* overlayfs has its own notes in user.overlay.* of upper/: on the host they would mean nothing, or too much. */
-static int read_xattrs(int fd, struct buf *ret) {
-    static const char own[] = "user.overlay.";
-    CLEANUP(buf_done) struct buf all = BUF_INIT(2 * XATTRS_MAX);
-    int r = xattrs_read(fd, &all);
-    size_t at = 0;
-
-    while (r == 0 && at < all.len) {
-        size_t name = strlen(all.data + at) + 1, whole;
-        uint32_t len;
-
-        memcpy(&len, all.data + at + name, sizeof len);
-        whole = name + sizeof len + len;
-        if (!str_starts(all.data + at, own))
-            buf_add(ret, all.data + at, whole);
-        at += whole;
-    }
-    return r < 0 ? r : buf_ok(ret) ? 0 : -ENOMEM;
-}
 
 /* The file's time is now, not the one inside: what the host built meanwhile must look older to make(1). */
 static int open_content(const struct apply_step *s, struct apply_content *ret, void *arg, struct err *err) {
@@ -110,7 +79,7 @@ static int open_content(const struct apply_step *s, struct apply_content *ret, v
 
     if (theirs < 0)
         return theirs;
-    r = read_xattrs(theirs, &ret->xattrs);
+    r = xattrs_read_plain(theirs, &ret->xattrs);
     if (r < 0)
         return err_sys(err, r, "read the attributes of the run's version");
     if (p->v[s->item].merge) {
@@ -163,15 +132,11 @@ static int leave_run(const struct apply_plan *p, bool undoable, struct err *err)
 }
 
 static int carry_out(struct apply_plan *p, struct err *err) {
-    CLEANUP(apply_txn_done) struct apply_txn t = APPLY_TXN_INIT;
-    int r;
+    CLEANUP(apply_txn_done)
+    struct apply_txn t = {
+        .rd = p->rd, .workspace = p->workspace, .open = open_content, .folder = folder_mode, .arg = p, .dir = -1};
+    int r = add_steps(&t, p, err);
 
-    t.rd = p->rd;
-    t.workspace = p->workspace;
-    t.open = open_content;
-    t.folder = folder_mode;
-    t.arg = p;
-    r = add_steps(&t, p, err);
     if (r >= 0 && t.n)
         r = apply_txn_run(&t, err);
     return r < 0 ? r : leave_run(p, t.n > 0, err);

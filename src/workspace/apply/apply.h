@@ -42,6 +42,7 @@ typedef int apply_merge_fn(int base, int ours, int theirs, int *ret_fd, void *ar
 struct apply_opts {
     const struct strv *only;   /* gitignore-style patterns or plain paths; NULL or empty: everything */
     const struct strv *except; /* the same, left out */
+    const bool *leave;         /* one for each change of the set: left out for its risk. NULL: none */
     enum apply_conflict conflict;
     bool dry_run;
     bool allow_links_out;  /* symbolic links whose target is absolute or climbs out of the workspace; else refused */
@@ -59,6 +60,9 @@ struct apply_result {
     size_t n;
     bool conflicts; /* APPLY_STOP: and therefore nothing was done */
 };
+
+/* A link at this path with this target leads out of the workspace, as far as names tell. */
+bool apply_link_leads_out(const char *path, const char *target);
 
 /* rd is locked. Applied changes leave the run (the rest stays for later); an apply that a crash cut off is taken back first. */
 int apply_changes(struct rundir *rd, const struct change_set *s, int workspace, const struct apply_opts *opts,

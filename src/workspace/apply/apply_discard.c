@@ -20,29 +20,21 @@ static int add_left(struct strv *left, const char *path, struct err *err) {
 }
 
 static int choose_changes(const struct change_set *s, const struct strv *only, bool *goes, struct err *err) {
-    struct apply_filter f;
+    CLEANUP(apply_filter_done) struct apply_filter f = {0};
     int r = apply_filter_init(&f, only, NULL, err);
 
-    if (r < 0)
-        return r;
-    for (size_t i = 0; i < s->n; i++)
+    for (size_t i = 0; r == 0 && i < s->n; i++)
         goes[i] = apply_filter_wants_change(&f, &s->v[i]);
-    apply_filter_done(&f);
-    return 0;
+    return r;
 }
 
 /* -- overlay ------------------------------------------------------------------------------------------------------------ */
-
-static bool is_opaque(int fd) {
-    char value;
-
-    return fgetxattr(fd, "user.overlay.opaque", &value, 1) == 1 && value == 'y';
-}
 
 /* A folder above it is deleted or replaced as a whole in upper/, and so is this path, whatever else is taken out. */
 static bool is_covered(int upper, const char *path) {
     CLEANUP(freep) char *copy = strdup(path);
     struct stat st;
+    char opaque;
 
     for (char *p = copy ? strchr(copy, '/') : NULL; p; p = strchr(p + 1, '/')) {
         CLEANUP(closep) int fd = -1;
@@ -53,7 +45,7 @@ static bool is_covered(int upper, const char *path) {
         if (!S_ISDIR(st.st_mode))
             return true;
         fd = safepath_open(upper, copy, O_RDONLY | O_DIRECTORY);
-        if (fd < 0 || is_opaque(fd))
+        if (fd < 0 || (fgetxattr(fd, "user.overlay.opaque", &opaque, 1) == 1 && opaque == 'y'))
             return true;
         *p = '/';
     }
@@ -100,12 +92,10 @@ static int restore_copy(const struct change_set *s, const struct change *c, int 
 static int restamp_copy(struct manifest *m, int tree, const char *path, struct err *err) {
     const struct manifest_entry *e = manifest_find(m, path);
     struct manifest_stamp host, copy;
-    struct stat st;
 
-    if (!e || place_stat(tree, path, &st) < 0)
+    if (!e || place_stamp(tree, path, &copy) < 0)
         return 0;
     host = e->host;
-    copy = manifest_stamp_of(&st);
     return manifest_set(m, path, &host, &copy, err);
 }
 

@@ -2,11 +2,28 @@
 /* --only and --except as ignore rules. */
 #include "workspace/apply/apply_filter.h"
 
+#include <limits.h>
+
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "workspace/change/change.h"
 #include "workspace/hide/ignore.h"
+#include "workspace/run/journal.h"
+
+bool apply_path_ok(const char *path) {
+    size_t len = strlen(path);
+
+    if (len >= JOURNAL_PATH_MAX || !journal_is_path(path, len))
+        return false;
+    for (const char *p = path; *p; p += *p == '/') {
+        len = strcspn(p, "/");
+        if (len > NAME_MAX)
+            return false;
+        p += len;
+    }
+    return true;
+}
 
 static const char *spelled(const char *pattern) {
     while (str_starts(pattern, "./"))
@@ -48,8 +65,6 @@ int apply_filter_init(struct apply_filter *f, const struct strv *only, const str
         r = compile(only, "--only", &f->only_rules, err);
     if (r == 0 && except && except->len)
         r = compile(except, "--except", &f->except_rules, err);
-    if (r < 0)
-        apply_filter_done(f);
     return r;
 }
 

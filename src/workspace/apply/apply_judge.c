@@ -9,19 +9,17 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "workspace/apply/apply_same.h"
 #include "workspace/copy/place.h"
 #include "workspace/copy/same.h"
+#include "workspace/copy/transfer.h"
+
+enum { TEXT_LOOK = 8 * 1024 };
 
 static void conflict(struct plan_item *it, const char *why) {
     apply_plan_say(it, APPLY_CONFLICT, why);
 }
 
 /* -- the versions ------------------------------------------------------------------------------------------------------- */
-
-static int open_host(const struct apply_plan *p, const char *path) {
-    return place_open(p->workspace, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
-}
 
 static int same_files(int a, int b) {
     int r = a < 0 ? a : b < 0 ? b : same_content(a, b, INT64_MAX);
@@ -38,41 +36,52 @@ static int host_is_old(const struct apply_plan *p, const struct change *c, const
     if (c->old_unknown) /* all that is known is whether it was touched */
         return !c->host_changed;
     if (S_ISLNK(host))
-        return c->old_.link && apply_same_link(p->workspace, path, c->old_.link);
+        return place_links_to(p->workspace, path, c->old_.link);
     if (!S_ISREG(host))
         return S_ISDIR(host);
-    return same_files(open_host(p, path), change_open_old(p->set, c));
+    return same_files(place_read(p->workspace, path), change_open_old(p->set, c));
 }
 
 static int host_is_new(const struct apply_plan *p, const struct change *c, mode_t host) {
     if ((host & S_IFMT) != (c->new_.mode & S_IFMT))
         return 0;
     if (S_ISLNK(host))
-        return c->new_.link && apply_same_link(p->workspace, c->path, c->new_.link);
-    return S_ISREG(host) ? same_files(open_host(p, c->path), change_open_new(p->set, c)) : S_ISDIR(host);
+        return place_links_to(p->workspace, c->path, c->new_.link);
+    return S_ISREG(host) ? same_files(place_read(p->workspace, c->path), change_open_new(p->set, c)) : S_ISDIR(host);
 }
 
 int apply_plan_open_new(const struct apply_plan *p, size_t item, struct err *err) {
     CLEANUP(closep) int fd = change_open_new(p->set, &p->set->v[item]);
     struct manifest_stamp now;
-    struct stat st;
+    int r = fd < 0 ? fd : manifest_stamp_fd(fd, &now);
 
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return err_sys(err, fd < 0 ? fd : -errno, "open the run's version of a file");
-    now = manifest_stamp_of(&st);
+    if (r < 0)
+        return err_sys(err, r, "open the run's version of a file");
     if (p->v[item].new_.mode && !manifest_same(&now, &p->v[item].new_))
         return err_set(err, -ESTALE, "the run's version of a file changed while it was applied; look at it and try again");
     return TAKE_FD(fd);
 }
 
+/* No NUL in its first bytes, and not larger than what is merged. */
+static bool is_text(int fd) {
+    char block[TEXT_LOOK];
+    struct stat st;
+    ssize_t n;
+
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > APPLY_MERGE_MAX)
+        return false;
+    n = fd_pread_full(fd, block, sizeof block, 0);
+    return n >= 0 && !memchr(block, 0, (size_t)n);
+}
+
 int apply_plan_merge(const struct apply_plan *p, size_t item, int *ret_fd, struct err *err) {
     const struct change *c = &p->set->v[item];
-    CLEANUP(closep) int base = change_open_old(p->set, c), ours = open_host(p, c->path), theirs = -1;
+    CLEANUP(closep) int base = change_open_old(p->set, c), ours = place_read(p->workspace, c->path), theirs = -1;
 
     theirs = apply_plan_open_new(p, item, err);
     if (theirs < 0)
         return theirs;
-    if (base < 0 || ours < 0 || !apply_is_text(base) || !apply_is_text(ours) || !apply_is_text(theirs))
+    if (base < 0 || ours < 0 || !is_text(base) || !is_text(ours) || !is_text(theirs))
         return 1;
     return p->opts->merge(base, ours, theirs, ret_fd, p->opts->merge_arg, err);
 }
@@ -116,15 +125,9 @@ static bool way_is_cleared(const struct apply_plan *p, const char *path) {
 }
 
 int apply_plan_look(const struct apply_plan *p, const char *path, struct manifest_stamp *ret) {
-    struct stat st;
-    int r = place_stat(p->workspace, path, &st);
+    int r = place_stamp(p->workspace, path, ret);
 
-    *ret = (struct manifest_stamp){0};
-    if (r == 0)
-        *ret = manifest_stamp_of(&st);
-    else if (r == -ENOENT || ((r == -ELOOP || r == -ENOTDIR) && way_is_cleared(p, path)))
-        r = 0;
-    return r;
+    return r == -ENOENT || ((r == -ELOOP || r == -ENOTDIR) && way_is_cleared(p, path)) ? 0 : r;
 }
 
 /* A link of the host's would lead the run's file elsewhere (ATTACKS 18): no --conflict overrides this. */
@@ -232,16 +235,17 @@ static void leave_from(const struct apply_plan *p, const struct change *c, struc
 }
 
 static int stamp_new(const struct apply_plan *p, const struct change *c, struct plan_item *it) {
-    CLEANUP(closep) int fd = -1;
-    struct stat st;
+    CLEANUP(closep) int fd = S_ISREG(c->new_.mode) ? change_open_new(p->set, c) : -1;
 
-    if (!S_ISREG(c->new_.mode))
-        return 0;
-    fd = change_open_new(p->set, c);
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return fd < 0 ? fd : -errno;
-    it->new_ = manifest_stamp_of(&st);
-    return 0;
+    return !S_ISREG(c->new_.mode) ? 0 : fd < 0 ? fd : manifest_stamp_fd(fd, &it->new_);
+}
+
+bool apply_link_leads_out(const char *path, const char *target) {
+    unsigned depth = 0;
+
+    for (const char *p = path; *p; p++)
+        depth += *p == '/';
+    return !transfer_link_stays(target, depth);
 }
 
 /* What is refused or left whatever the host has. */
@@ -254,6 +258,8 @@ static bool is_out(const struct apply_plan *p, const struct change *c, struct pl
         apply_plan_say(it, APPLY_LEFT, "a hidden name");
     else if (!apply_filter_wants_change(&p->filter, c))
         apply_plan_say(it, APPLY_LEFT, "not asked for");
+    else if (p->opts->leave && p->opts->leave[c - p->set->v])
+        apply_plan_say(it, APPLY_LEFT, "for its risk");
     else if (type && type != S_IFREG && type != S_IFDIR && type != S_IFLNK)
         apply_plan_say(it, APPLY_REFUSED, "a device, FIFO or socket");
     else if (type == S_IFLNK && (!c->new_.link || (!p->opts->allow_links_out && apply_link_leads_out(c->path, c->new_.link))))
@@ -274,16 +280,13 @@ void apply_plan_judge(const struct apply_plan *p, size_t i, struct plan_item *it
         it->outcome = APPLY_SAME;
         return;
     }
-    if (r == 0) {
-        r = stamp_new(p, c, it);
-        if (r < 0)
-            apply_plan_say(it, APPLY_REFUSED, "the run's version cannot be read");
-    } else {
+    if (r < 0) {
         blocked(it, r);
-    }
-    if (r < 0)
         return;
-    if (c->kind == CHANGE_DELETED)
+    }
+    if (stamp_new(p, c, it) < 0)
+        apply_plan_say(it, APPLY_REFUSED, "the run's version cannot be read");
+    else if (c->kind == CHANGE_DELETED)
         take_away(p, c, it);
     else if (c->kind == CHANGE_MODIFIED)
         put_over(p, i, it);

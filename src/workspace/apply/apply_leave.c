@@ -13,7 +13,6 @@
 #include "os/fd.h"
 #include "os/remove.h"
 #include "os/safepath.h"
-#include "workspace/apply/apply_same.h"
 #include "workspace/apply/apply_txn.h"
 #include "workspace/copy/manifest.h"
 #include "workspace/copy/place.h"
@@ -36,52 +35,34 @@ struct parker {
     char path[PARKED_PATH_MAX];
 };
 
-static void add_park_name(struct park_names *n, const char *path) {
-    if (path)
-        n->v[n->n++] = path;
-}
-
-static void sort_names(struct park_names *n) {
-    if (n->n)
-        qsort(n->v, n->n, sizeof *n->v, str_compare);
-}
-
-static int collect_go(struct park_names *go, const struct apply_leavers *l, struct err *err) {
-    go->v = calloc(2 * l->set->n + 1, sizeof *go->v);
-    if (!go->v)
-        return err_oom(err);
-    for (size_t i = 0; i < l->set->n; i++)
-        if (l->goes[i]) {
-            add_park_name(go, l->set->v[i].path);
-            add_park_name(go, l->set->v[i].from);
-        }
-    sort_names(go);
-    return 0;
-}
-
 static bool has_name(const struct park_names *n, const char *path) {
     return n->n && bsearch(&path, n->v, n->n, sizeof *n->v, str_compare);
 }
 
-/* Of all that the run has now: the caller's set may be a part of it. */
-static int collect_stay(struct parker *p, const struct change_set *now, struct err *err) {
-    p->stay.v = calloc(2 * now->n + 1, sizeof *p->stay.v);
-    if (!p->stay.v)
+/* The paths of the changes that go (NULL: all), without those that are in `but`. */
+static int collect_names(struct park_names *n, const struct change_set *s, const bool *goes, const struct park_names *but,
+                         struct err *err) {
+    n->v = calloc(2 * s->n + 1, sizeof *n->v);
+    if (!n->v)
         return err_oom(err);
-    for (size_t i = 0; i < now->n; i++) {
-        const struct change *c = &now->v[i];
+    for (size_t i = 0; i < s->n; i++) {
+        const char *const both[] = {s->v[i].path, s->v[i].from};
 
-        add_park_name(&p->stay, has_name(&p->go, c->path) ? NULL : c->path);
-        add_park_name(&p->stay, c->from && has_name(&p->go, c->from) ? NULL : c->from);
+        for (size_t k = 0; k < ARRAY_LEN(both); k++)
+            if ((!goes || goes[i]) && both[k] && !(but && has_name(but, both[k])))
+                n->v[n->n++] = both[k];
     }
-    sort_names(&p->stay);
-    p->whole = now->notes.len == 0;
+    if (n->n)
+        qsort(n->v, n->n, sizeof *n->v, str_compare);
     return 0;
 }
 
-static void parker_done(struct parker *p) {
-    free(p->go.v);
-    free(p->stay.v);
+static void parker_done(struct parker **p) {
+    if (*p) {
+        free((*p)->go.v);
+        free((*p)->stay.v);
+    }
+    free(*p);
 }
 
 /* The path itself, or something below it: all that begins with "path/" is together in the sorted list. */
@@ -139,11 +120,10 @@ static int move_entry(int from, const char *name, int to) {
 static int park_one(struct parker *p, int dir, const char *name, size_t parent_len, struct err *err) {
     CLEANUP(closep) int to = -1;
     CLEANUP(freep) char *parent = strndup(p->path, parent_len);
-    int r = parent ? 0 : -ENOMEM;
+    int r;
 
-    if (r == 0)
-        to = make_folders(p->to, parent);
-    r = r < 0 ? r : to < 0 ? to : move_entry(dir, name, to);
+    to = parent ? make_folders(p->to, parent) : -ENOMEM;
+    r = to < 0 ? to : move_entry(dir, name, to);
     return r < 0 ? err_sys(err, r, "move an applied change out of the run's folder") : 0;
 }
 
@@ -186,19 +166,10 @@ static int park_folder(struct parker *p, int dir, unsigned depth, struct err *er
     return r;
 }
 
-/* The host has the applied changes now, so the set is made again. Hidden names are in it: they stay. */
-static int prepare_parker(struct parker *p, struct rundir *rd, const struct apply_leavers *l, struct change_set *now,
-                          struct err *err) {
-    int r = change_set_make(rd, l->set->host_root, NULL, now, err);
-
-    r = r < 0 ? r : collect_go(&p->go, l, err);
-    return r < 0 ? r : collect_stay(p, now, err);
-}
-
 static int park_changes(struct rundir *rd, const struct apply_leavers *l, int to, struct err *err) {
     CLEANUP(closep) int upper = safepath_open(rd->fd, "upper", O_RDONLY | O_DIRECTORY);
     CLEANUP(change_set_done) struct change_set now = CHANGE_SET_INIT;
-    CLEANUP(freep) struct parker *p = calloc(1, sizeof *p);
+    CLEANUP(parker_done) struct parker *p = calloc(1, sizeof *p);
     int r;
 
     if (upper == -ENOENT)
@@ -208,11 +179,13 @@ static int park_changes(struct rundir *rd, const struct apply_leavers *l, int to
     if (!p)
         return err_oom(err);
     p->to = to;
-    r = prepare_parker(p, rd, l, &now, err);
+    /* The host has the applied changes now, so the set is made again: l may have a part of it. Hidden names are in it: they stay. */
+    r = change_set_make(rd, l->set->host_root, NULL, &now, err);
+    p->whole = now.notes.len == 0;
+    r = r < 0 ? r : collect_names(&p->go, l->set, l->goes, NULL, err);
+    r = r < 0 ? r : collect_names(&p->stay, &now, NULL, &p->go, err);
     r = r < 0 ? r : park_folder(p, upper, 0, err);
-    r = r < 0 ? r : p->whole && p->stay.n == 0;
-    parker_done(p);
-    return r;
+    return r < 0 ? r : p->whole && p->stay.n == 0;
 }
 
 /* Moves everything below `from` to the same place below `to`; where something is already, it stays. */
@@ -298,34 +271,26 @@ static int leave_overlay(struct rundir *rd, const struct apply_leavers *l, int u
     return r < 0 ? r : 0;
 }
 
-static struct manifest_stamp stamp_or_none(int root, const char *path) {
-    struct stat st;
-
-    return place_stat(root, path, &st) == 0 ? manifest_stamp_of(&st) : (struct manifest_stamp){0};
-}
-
 /* Merged: the copy gets the merged version, or the next run would start from one side alone. */
 static int level_copy(int workspace, int tree, const char *path, struct err *err) {
-    CLEANUP(closep) int host = place_open(workspace, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW), copy = -1;
-    struct manifest_stamp expect;
+    CLEANUP(closep) int host = place_read(workspace, path), copy = -1;
+    struct manifest_stamp now, expect;
     struct place_meta meta = {0};
-    struct stat st, copied;
 
-    if (host < 0 || fstat(host, &st) < 0 || !S_ISREG(st.st_mode))
+    if (host < 0 || manifest_stamp_fd(host, &now) < 0 || !S_ISREG(now.mode))
         return 0;
-    copy = place_open(tree, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
-    if (copy < 0 || fstat(copy, &copied) < 0 || !S_ISREG(copied.st_mode) || same_content(host, copy, INT64_MAX) == 1)
+    copy = place_read(tree, path);
+    if (copy < 0 || manifest_stamp_fd(copy, &expect) < 0 || !S_ISREG(expect.mode) || same_content(host, copy, INT64_MAX) == 1)
         return 0;
-    expect = manifest_stamp_of(&copied);
-    meta.mode = st.st_mode & 0777;
-    meta.mtime_ns = manifest_stamp_of(&st).mtime_ns;
+    meta.mode = now.mode & 0777;
+    meta.mtime_ns = now.mtime_ns;
     return place_file(tree, path, host, &meta, &expect, err);
 }
 
 static int restamp_both(struct manifest *m, int workspace, int tree, const char *path, struct err *err) {
-    struct manifest_stamp host = stamp_or_none(workspace, path), copy = stamp_or_none(tree, path);
+    struct manifest_stamp host, copy;
 
-    if (host.mode && copy.mode)
+    if (place_stamp(workspace, path, &host) == 0 && place_stamp(tree, path, &copy) == 0)
         return manifest_set(m, path, &host, &copy, err);
     manifest_drop(m, path);
     return 0;
@@ -368,9 +333,9 @@ int apply_know_restored(struct rundir *rd, int workspace, const struct journal *
     for (size_t i = 0; r >= 0 && i < journal_count(before); i++) {
         const char *path = journal_at(before, i)->path;
         const struct manifest_entry *e = manifest_find(m, path);
-        struct manifest_stamp host = stamp_or_none(workspace, path), copy;
+        struct manifest_stamp host, copy;
 
-        if (!e || !host.mode || strv_has(left, path))
+        if (!e || place_stamp(workspace, path, &host) < 0 || strv_has(left, path))
             continue;
         copy = e->copy;
         r = manifest_set(m, path, &host, &copy, err);
@@ -379,16 +344,9 @@ int apply_know_restored(struct rundir *rd, int workspace, const struct journal *
 }
 
 int apply_leave(struct rundir *rd, const struct apply_leavers *l, int workspace, int undo, struct err *err) {
-    switch (rd->info.mode) {
-    case WORKSPACE_OVERLAY:
+    if (rd->info.mode == WORKSPACE_OVERLAY)
         return leave_overlay(rd, l, undo, err);
-    case WORKSPACE_SYNC:
-    case WORKSPACE_WORKTREE:
+    if (rd->info.mode == WORKSPACE_SYNC || rd->info.mode == WORKSPACE_WORKTREE)
         return leave_tree(rd, l, workspace, undo, err);
-    case WORKSPACE_DIRECT:
-    case WORKSPACE_RO:
-    case WORKSPACE_MODES:
-        break;
-    }
     return err_set(err, -EINVAL, "a run in this mode has no changes of its own");
 }

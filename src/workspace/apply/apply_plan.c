@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "os/dir.h"
-#include "workspace/apply/apply_same.h"
+#include "workspace/apply/apply.h"
 #include "workspace/copy/place.h"
 
 enum { BESIDE_TRIES = 99 };
@@ -103,18 +103,10 @@ static void resolve(const struct apply_plan *p, const struct change *c, struct p
 
     if (it->outcome != APPLY_CONFLICT || apply_plan_look(p, c->path, &host) < 0)
         return;
-    switch (p->opts->conflict) {
-    case APPLY_STOP:
-    case APPLY_SKIP:
-        return;
-    case APPLY_KEEP_BOTH:
+    if (p->opts->conflict == APPLY_KEEP_BOTH)
         keep_both(p, c, it);
-        return;
-    case APPLY_OVERWRITE:
+    else if (p->opts->conflict == APPLY_OVERWRITE)
         overwrite(c, it);
-        return;
-    }
-    BUG("no such answer to a conflict");
 }
 
 static int by_from(const void *a, const void *b) {

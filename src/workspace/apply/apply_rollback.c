@@ -11,10 +11,8 @@
 #include "os/fd.h"
 #include "workspace/apply/apply.h"
 #include "workspace/apply/apply_filter.h"
-#include "workspace/apply/apply_same.h"
 #include "workspace/apply/apply_txn.h"
 #include "workspace/copy/place.h"
-#include "workspace/copy/same.h"
 
 struct rollback {
     struct rundir *rd;
@@ -39,13 +37,15 @@ static int leave_path(struct rollback *rb, const char *path, struct err *err) {
 }
 
 static int collect_paths(struct rollback *rb, const struct change_set *s, const struct strv *only, struct err *err) {
-    struct apply_filter f;
+    CLEANUP(apply_filter_done) struct apply_filter f = {0};
     int r = apply_filter_init(&f, only, NULL, err);
 
     if (r < 0)
         return r;
     rb->paths = calloc(2 * s->n + 1, sizeof *rb->paths);
-    for (size_t i = 0; rb->paths && i < s->n; i++) {
+    if (!rb->paths)
+        return err_oom(err);
+    for (size_t i = 0; i < s->n; i++) {
         const struct change *c = &s->v[i];
 
         if (!apply_filter_wants_change(&f, c))
@@ -54,9 +54,6 @@ static int collect_paths(struct rollback *rb, const struct change_set *s, const 
         if (c->from)
             rb->paths[rb->n_paths++] = c->from;
     }
-    apply_filter_done(&f);
-    if (!rb->paths)
-        return err_oom(err);
     if (rb->n_paths)
         qsort(rb->paths, rb->n_paths, sizeof *rb->paths, str_compare);
     return 0;
@@ -83,21 +80,6 @@ static bool way_is_cleared(const struct rollback *rb, const char *path) {
     return false;
 }
 
-static bool is_as_stored(const struct rollback *rb, const struct journal_entry *b) {
-    CLEANUP(closep) int blob = journal_blob(rb->journal, b);
-    CLEANUP(closep) int host = place_open(rb->workspace, b->path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
-
-    return blob >= 0 && host >= 0 && same_content(blob, host, INT64_MAX) == 1 &&
-           apply_same_xattrs(host, b->xattrs, b->xattrs_len);
-}
-
-static int add_removal(struct rollback *rb, const char *path, const struct manifest_stamp *host, bool replaced, struct err *err) {
-    const struct apply_step step = {
-        .kind = S_ISDIR(host->mode) ? STEP_RMDIR : STEP_REMOVE, .path = (char *)path, .expect = *host, .replaced = replaced};
-
-    return apply_txn_add(&rb->txn, &step, err);
-}
-
 /* setuid and setgid stay away: the journal's modes came through the sandbox's own init. */
 static int add_restore(struct rollback *rb, const struct journal_entry *b, const struct manifest_stamp *host, struct err *err) {
     static const enum apply_step_kind kinds[] = {
@@ -107,47 +89,39 @@ static int add_restore(struct rollback *rb, const struct journal_entry *b, const
                               .mode = b->mode & (b->kind == JOURNAL_DIR ? 01777 : 0777),
                               .link = b->link,
                               .expect = *host};
-    bool same_content_there = (b->kind == JOURNAL_DIR && S_ISDIR(host->mode)) ||
-                              (b->kind == JOURNAL_FILE && S_ISREG(host->mode) && is_as_stored(rb, b));
+    bool same_content_there =
+        (b->kind == JOURNAL_DIR && S_ISDIR(host->mode)) ||
+        (b->kind == JOURNAL_FILE && S_ISREG(host->mode) && apply_is_as_stored(rb->journal, b, rb->workspace));
     int r = 0;
 
-    if (b->kind == JOURNAL_LINK && S_ISLNK(host->mode) && apply_same_link(rb->workspace, b->path, b->link))
+    if (b->kind == JOURNAL_LINK && S_ISLNK(host->mode) && place_links_to(rb->workspace, b->path, b->link))
         return 0;
     if (same_content_there && (host->mode & 01777) == step.mode)
         return 0;
     if (same_content_there)
         step.kind = STEP_MODE;
     else if (host->mode && S_ISDIR(host->mode) != (b->kind == JOURNAL_DIR)) {
-        r = add_removal(rb, b->path, host, true, err);
+        r = apply_txn_remove(&rb->txn, b->path, host, true, err);
         step.expect = (struct manifest_stamp){0};
         step.replaces = true;
     }
     return r < 0 ? r : apply_txn_add(&rb->txn, &step, err);
 }
 
-static bool changed_since(const struct rollback *rb, const struct manifest_stamp *host) {
-    return !rb->force && rb->rd->info.ended_ns && host->mode && !S_ISDIR(host->mode) && host->ctime_ns > rb->rd->info.ended_ns;
-}
-
-static bool has_no_way_back(const struct journal_entry *b) {
-    return b->kind == JOURNAL_OTHER || (b->kind == JOURNAL_FILE && b->blob == 0);
-}
-
 static int consider_path(struct rollback *rb, const char *path, struct err *err) {
     const struct journal_entry *b = journal_find(rb->journal, path);
-    struct manifest_stamp host = {0};
-    struct stat st;
-    int r = place_stat(rb->workspace, path, &st);
+    struct manifest_stamp host;
+    int r = place_stamp(rb->workspace, path, &host);
 
-    if (r == 0)
-        host = manifest_stamp_of(&st);
-    else if (r != -ENOENT && !((r == -ELOOP || r == -ENOTDIR) && way_is_cleared(rb, path)))
+    if (r < 0 && r != -ENOENT && !((r == -ELOOP || r == -ENOTDIR) && way_is_cleared(rb, path)))
         return leave_path(rb, path, err);
-    if (!b || !apply_path_ok(path) || changed_since(rb, &host) || has_no_way_back(b))
+    if (!b || !apply_path_ok(path) || b->kind == JOURNAL_OTHER || (b->kind == JOURNAL_FILE && b->blob == 0))
+        return leave_path(rb, path, err); /* there is no way back */
+    if (!rb->force && rb->rd->info.ended_ns && host.mode && !S_ISDIR(host.mode) && host.ctime_ns > rb->rd->info.ended_ns)
         return leave_path(rb, path, err);
     if (b->kind != JOURNAL_ABSENT)
         return add_restore(rb, b, &host, err);
-    return host.mode ? add_removal(rb, path, &host, false, err) : 0;
+    return apply_txn_remove(&rb->txn, path, &host, false, err);
 }
 
 /* -- folders ------------------------------------------------------------------------------------------------------------ */
@@ -233,30 +207,23 @@ static int roll(struct rollback *rb, const struct change_set *s, const struct st
                 struct err *err) {
     int r = dry ? 0 : apply_recover(rb->rd, rb->workspace, err);
 
-    rb->txn.rd = rb->rd;
-    rb->txn.workspace = rb->workspace;
-    rb->txn.open = open_stored;
-    rb->txn.folder = folder_mode;
-    rb->txn.arg = rb;
+    rb->txn = (struct apply_txn){
+        .rd = rb->rd, .workspace = rb->workspace, .open = open_stored, .folder = folder_mode, .arg = rb, .dir = -1};
     r = r < 0 ? r : plan_rollback(rb, s, only, err);
     if (r >= 0 && !dry && rb->txn.n)
         r = apply_txn_run(&rb->txn, err);
-    if (r < 0)
-        return r;
-    *ret_left = TAKE(rb->left, (struct strv){0});
-    return 0;
+    if (r >= 0)
+        *ret_left = TAKE(rb->left, (struct strv){0});
+    rollback_done(rb);
+    return r < 0 ? r : 0;
 }
 
 int rollback_run(struct rundir *rd, const struct change_set *s, int workspace, const struct strv *only, bool force,
                  struct strv *ret_left, struct err *err) {
-    CLEANUP(rollback_done) struct rollback rb = {.rd = rd, .workspace = workspace, .force = force, .txn = APPLY_TXN_INIT};
-
-    return roll(&rb, s, only, false, ret_left, err);
+    return roll(&(struct rollback){.rd = rd, .workspace = workspace, .force = force}, s, only, false, ret_left, err);
 }
 
 int rollback_check(struct rundir *rd, const struct change_set *s, int workspace, const struct strv *only, bool force,
                    struct strv *ret_left, struct err *err) {
-    CLEANUP(rollback_done) struct rollback rb = {.rd = rd, .workspace = workspace, .force = force, .txn = APPLY_TXN_INIT};
-
-    return roll(&rb, s, only, true, ret_left, err);
+    return roll(&(struct rollback){.rd = rd, .workspace = workspace, .force = force}, s, only, true, ret_left, err);
 }

@@ -37,6 +37,13 @@ int apply_txn_add(struct apply_txn *t, const struct apply_step *step, struct err
     return err_oom(err);
 }
 
+int apply_txn_remove(struct apply_txn *t, const char *path, const struct manifest_stamp *host, bool replaced, struct err *err) {
+    const struct apply_step step = {
+        .kind = S_ISDIR(host->mode) ? STEP_RMDIR : STEP_REMOVE, .path = (char *)path, .expect = *host, .replaced = replaced};
+
+    return host->mode ? apply_txn_add(t, &step, err) : 0;
+}
+
 static bool makes_something(enum apply_step_kind kind) {
     return kind == STEP_MKDIR || kind == STEP_FILE || kind == STEP_LINK;
 }
@@ -86,16 +93,9 @@ static bool still_the_same(const struct manifest_stamp *seen, const struct manif
 }
 
 static int stamp_at(int root, const char *path, struct manifest_stamp *ret) {
-    struct stat st;
-    int r = place_stat(root, path, &st);
+    int r = place_stamp(root, path, ret);
 
-    if (r == 0)
-        *ret = manifest_stamp_of(&st);
-    else if (r == -ENOENT || is_blocked(r))
-        *ret = (struct manifest_stamp){0};
-    else
-        return r;
-    return 0;
+    return r == -ENOENT || is_blocked(r) ? 0 : r;
 }
 
 static int changed_meanwhile(const char *path, struct err *err) {
@@ -103,6 +103,15 @@ static int changed_meanwhile(const char *path, struct err *err) {
 
     buf_add_printable(&b, path);
     return err_set(err, -ESTALE, "'%s' changed while it was looked at; try again", buf_str(&b));
+}
+
+/* What is there is what the plan saw. */
+static int look_again(struct apply_txn *t, const struct apply_step *s, struct manifest_stamp *ret, struct err *err) {
+    int r = stamp_at(t->workspace, s->path, ret);
+
+    if (r < 0)
+        return err_sys(err, r, "look at the workspace");
+    return still_the_same(&s->expect, ret) ? 0 : changed_meanwhile(s->path, err);
 }
 
 static int note_absent(struct journal *j, const char *path, struct err *err) {
@@ -118,14 +127,13 @@ static int note_before(struct apply_txn *t, struct apply_step *s, struct err *er
     struct journal_entry e = {0};
     struct manifest_stamp now;
     struct stat st;
-    int r = stamp_at(t->workspace, s->path, &now);
+    int r;
 
-    if (r < 0)
-        return err_sys(err, r, "look at the workspace");
     if (s->replaces)
         return 0; /* the removing step has noted it */
-    if (!still_the_same(&s->expect, &now))
-        return changed_meanwhile(s->path, err);
+    r = look_again(t, s, &now, err);
+    if (r < 0)
+        return r;
     if (now.mode == 0)
         return note_absent(t->before, s->path, err);
     r = journal_look(t->before, t->workspace, s->path, &e, &content, err);
@@ -135,15 +143,10 @@ static int note_before(struct apply_txn *t, struct apply_step *s, struct err *er
         closep(&content);
     s->shared = content < 0 || fstat(content, &st) < 0 || st.st_nlink != 1;
     r = journal_add(t->before, &e, content, !s->shared, t->workspace, err);
-    if (r < 0)
-        return r;
-    r = stamp_at(t->workspace, s->path, &now);
-    if (r < 0)
-        return err_sys(err, r, "look at the workspace");
-    if (!still_the_same(&s->expect, &now))
-        return changed_meanwhile(s->path, err);
-    s->expect = now;
-    return 0;
+    r = r < 0 ? r : look_again(t, s, &now, err);
+    if (r == 0)
+        s->expect = now;
+    return r;
 }
 
 /* A folder that something new needs: steps of their own, so that taking back removes them, too. */
@@ -209,12 +212,6 @@ static int note_after(struct apply_txn *t, const struct apply_step *s, struct er
     return journal_add(t->after, &e, -1, false, -1, err);
 }
 
-static bool same_state(const struct stat *a, const struct stat *b) {
-    struct manifest_stamp x = manifest_stamp_of(a), y = manifest_stamp_of(b);
-
-    return manifest_same(&x, &y);
-}
-
 static void content_done(struct apply_content *c) {
     closep(&c->fd);
     buf_done(&c->xattrs);
@@ -223,8 +220,7 @@ static void content_done(struct apply_content *c) {
 static int stage_file(struct apply_txn *t, struct apply_step *s, struct err *err) {
     CLEANUP(content_done) struct apply_content c = {.fd = -1, .xattrs = BUF_INIT(2 * XATTRS_MAX)};
     struct place_meta meta = {.mode = s->mode};
-    struct stat first, last;
-    char *temp = NULL;
+    struct manifest_stamp first, last;
     int r = t->open(s, &c, t->arg, err);
 
     if (r < 0)
@@ -232,15 +228,13 @@ static int stage_file(struct apply_txn *t, struct apply_step *s, struct err *err
     meta.mtime_ns = c.mtime_ns;
     meta.xattrs = c.xattrs.len ? c.xattrs.data : NULL;
     meta.xattrs_len = c.xattrs.len;
-    if (fstat(c.fd, &first) < 0)
-        return err_sys(err, -errno, "look at the new version");
-    r = place_stage_file(t->workspace, s->path, c.fd, &meta, &temp, err);
+    r = manifest_stamp_fd(c.fd, &first);
+    if (r < 0)
+        return err_sys(err, r, "look at the new version");
+    r = place_stage_file(t->workspace, s->path, c.fd, &meta, &s->temp, err);
     if (r < 0)
         return r;
-    s->temp = temp;
-    if (fstat(c.fd, &last) < 0 || !same_state(&first, &last))
-        return changed_meanwhile(s->path, err);
-    return 0;
+    return manifest_stamp_fd(c.fd, &last) < 0 || !manifest_same(&first, &last) ? changed_meanwhile(s->path, err) : 0;
 }
 
 /* -ELOOP and -ENOTDIR if what is in the way is only removed later. */
@@ -361,19 +355,15 @@ static int do_all(struct apply_txn *t, struct err *err) {
     return r < 0 ? r : finish_folders(t, err);
 }
 
-static void discard_staged(struct apply_txn *t) {
-    for (size_t i = 0; i < t->n; i++)
-        if (t->v[i].temp)
-            place_discard(t->workspace, t->v[i].temp);
-}
-
 /* The first error is the one that is reported. */
 static int give_up(struct apply_txn *t, int r, struct err *err) {
     CLEANUP(strv_done) struct strv left = {0};
     struct err second = {0};
     int back;
 
-    discard_staged(t);
+    for (size_t i = 0; i < t->n; i++)
+        if (t->v[i].temp)
+            place_discard(t->workspace, t->v[i].temp);
     journal_close(TAKE_PTR(t->before));
     journal_close(TAKE_PTR(t->after));
     back = t->dir < 0 ? 0 : apply_take_back(t->workspace, t->dir, TAKE_BACK_CRASH, &left, &second);

@@ -59,19 +59,22 @@ struct apply_txn {
     void *arg;
     struct apply_step *v;
     size_t n;
-    int dir; /* undo.new/ */
+    int dir; /* undo.new/; -1 at first */
     struct journal *before, *after;
 };
-#define APPLY_TXN_INIT \
-    { .workspace = -1, .dir = -1 }
 void apply_txn_done(struct apply_txn *t);
 
 int apply_txn_add(struct apply_txn *t, const struct apply_step *step, struct err *err); /* copies the path */
+/* The step that removes what the host has at the path; none if that is nothing. */
+int apply_txn_remove(struct apply_txn *t, const char *path, const struct manifest_stamp *host, bool replaced, struct err *err);
 /* On failure nothing has changed, unless the error says that taking back failed too. */
 int apply_txn_run(struct apply_txn *t, struct err *err);
 
 /* Permission bits of a file or folder, no link followed, of what the stamp says and nothing else. */
 int apply_set_mode(int root, const char *path, mode_t mode, const struct manifest_stamp *expect, struct err *err);
+
+/* The workspace has at the path the content and attributes that the journal stored. */
+bool apply_is_as_stored(const struct journal *j, const struct journal_entry *e, int workspace);
 
 enum take_back { TAKE_BACK_CRASH, TAKE_BACK_ASKED, TAKE_BACK_FORCED };
 /* Restores what the journals in `dir` say; what was changed since by another process is named in left. */

@@ -14,10 +14,10 @@
 #include "os/safepath.h"
 #include "workspace/apply/apply.h"
 #include "workspace/apply/apply_leave.h"
-#include "workspace/apply/apply_same.h"
 #include "workspace/apply/apply_txn.h"
 #include "workspace/copy/place.h"
 #include "workspace/copy/same.h"
+#include "workspace/copy/xattrs.h"
 
 struct taker {
     int workspace;
@@ -29,34 +29,30 @@ struct taker {
 int apply_set_mode(int root, const char *path, mode_t mode, const struct manifest_stamp *expect, struct err *err) {
     CLEANUP(closep) int fd = place_open(root, path, O_PATH | O_NOFOLLOW);
     char self[40];
-    struct stat st;
     struct manifest_stamp now;
+    int r = fd < 0 ? fd : manifest_stamp_fd(fd, &now);
 
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return err_sys(err, fd < 0 ? fd : -errno, "open what the mode is for");
-    now = manifest_stamp_of(&st);
-    if (S_ISLNK(st.st_mode) || now.ino != expect->ino || now.mode != expect->mode)
+    if (r < 0)
+        return err_sys(err, r, "open what the mode is for");
+    if (S_ISLNK(now.mode) || now.ino != expect->ino || now.mode != expect->mode)
         return err_set(err, -ESTALE, "a file changed while its mode was set; try again");
     snprintf(self, sizeof self, "/proc/self/fd/%d", fd); /* fchmod(2) wants no O_PATH; chmod(2) by name would race */
     return chmod(self, mode & 07777) < 0 ? err_sys(err, -errno, "set the mode of a file") : 0;
 }
 
+bool apply_is_as_stored(const struct journal *j, const struct journal_entry *e, int workspace) {
+    CLEANUP(closep) int blob = journal_blob(j, e), host = place_read(workspace, e->path);
+
+    return blob >= 0 && host >= 0 && same_content(blob, host, INT64_MAX) == 1 && xattrs_are(host, e->xattrs, e->xattrs_len);
+}
+
 /* -- taking back -------------------------------------------------------------------------------------------------------- */
 
 static bool is_kind(const struct journal_entry *e, mode_t mode) {
-    switch (e->kind) {
-    case JOURNAL_ABSENT:
-        return mode == 0;
-    case JOURNAL_FILE:
-        return S_ISREG(mode);
-    case JOURNAL_LINK:
-        return S_ISLNK(mode);
-    case JOURNAL_DIR:
-        return S_ISDIR(mode);
-    case JOURNAL_OTHER:
-        return false;
-    }
-    BUG("a journal entry of no kind");
+    static const mode_t types[] = {
+        [JOURNAL_FILE] = S_IFREG, [JOURNAL_LINK] = S_IFLNK, [JOURNAL_DIR] = S_IFDIR, [JOURNAL_OTHER] = ~0u /* none is known */};
+
+    return (mode & S_IFMT) == types[e->kind];
 }
 
 static bool is_what_was_put(const struct taker *t, const struct journal_entry *a, const struct stat *st) {
@@ -65,7 +61,7 @@ static bool is_what_was_put(const struct taker *t, const struct journal_entry *a
     if (!is_kind(a, st->st_mode))
         return false;
     if (a->kind == JOURNAL_LINK)
-        return apply_same_link(t->workspace, a->path, a->link);
+        return place_links_to(t->workspace, a->path, a->link);
     if (a->kind != JOURNAL_FILE)
         return true;
     return a->dev == st->st_dev && a->ino == now.ino && a->size == now.size && a->mtime_ns == now.mtime_ns &&
@@ -73,31 +69,21 @@ static bool is_what_was_put(const struct taker *t, const struct journal_entry *a
 }
 
 static bool is_what_was_there(const struct taker *t, const struct journal_entry *b, const struct stat *st) {
-    CLEANUP(closep) int blob = -1, host = -1;
-
     if (!is_kind(b, st->st_mode))
         return false;
-    if (b->kind == JOURNAL_ABSENT)
-        return true;
     if (b->kind == JOURNAL_LINK)
-        return apply_same_link(t->workspace, b->path, b->link);
-    if (b->kind == JOURNAL_DIR)
-        return true; /* its mode: close_old_folders() */
+        return place_links_to(t->workspace, b->path, b->link);
+    if (b->kind != JOURNAL_FILE)
+        return true; /* a folder's mode: close_old_folders() */
     if ((b->mode & 07777) != (st->st_mode & 07777))
         return false;
-    if (b->dev == st->st_dev && b->ino == st->st_ino)
-        return true;
-    blob = journal_blob(t->before, b);
-    host = place_open(t->workspace, b->path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
-    return blob >= 0 && host >= 0 && same_content(blob, host, INT64_MAX) == 1 &&
-           apply_same_xattrs(host, b->xattrs, b->xattrs_len);
+    return (b->dev == st->st_dev && b->ino == st->st_ino) || apply_is_as_stored(t->before, b, t->workspace);
 }
 
 static int put_file(const struct taker *t, const struct journal_entry *b, const struct stat *st, struct err *err) {
     CLEANUP(closep) int blob = -1;
     const struct place_meta meta = {.mode = b->mode, .mtime_ns = b->mtime_ns, .xattrs = b->xattrs, .xattrs_len = b->xattrs_len};
     struct manifest_stamp now = st->st_mode ? manifest_stamp_of(st) : (struct manifest_stamp){0};
-    struct stat made;
     int r;
 
     if (S_ISREG(st->st_mode) && b->dev == st->st_dev && b->ino == st->st_ino)
@@ -108,8 +94,7 @@ static int put_file(const struct taker *t, const struct journal_entry *b, const 
     r = place_file(t->workspace, b->path, blob, &meta, &now, err);
     if (r < 0 || (b->mode & 07000) == 0)
         return r;
-    r = place_stat(t->workspace, b->path, &made); /* the host's own setuid bit, which place.h leaves out */
-    now = manifest_stamp_of(&made);
+    r = place_stamp(t->workspace, b->path, &now); /* the host's own setuid bit, which place.h leaves out */
     return r < 0 ? err_sys(err, r, "look at a restored file") : apply_set_mode(t->workspace, b->path, b->mode, &now, err);
 }
 
@@ -141,20 +126,12 @@ static int put_back(const struct taker *t, const struct journal_entry *b, struct
     BUG("a journal entry of no kind");
 }
 
-/* Where nothing is, nothing can be lost; and a crash may have come between removing and restoring. */
-static bool may_touch(const struct taker *t, const struct journal_entry *b, const struct stat *st) {
-    const struct journal_entry *a = journal_find(t->after, b->path);
-
-    if (t->how == TAKE_BACK_FORCED || st->st_mode == 0)
-        return true;
-    return a && is_what_was_put(t, a, st);
-}
-
 static int leave_entry(const struct taker *t, const struct journal_entry *b, struct err *err) {
     return strv_add(t->left, b->path) < 0 ? err_oom(err) : 0;
 }
 
 static int take_one(const struct taker *t, const struct journal_entry *b, struct err *err) {
+    const struct journal_entry *a = journal_find(t->after, b->path);
     struct stat st = {0};
     struct err why = {0};
     int r = place_stat(t->workspace, b->path, &st);
@@ -167,7 +144,8 @@ static int take_one(const struct taker *t, const struct journal_entry *b, struct
         st = (struct stat){0};
     if (is_what_was_there(t, b, &st))
         return 0;
-    if (!may_touch(t, b, &st))
+    /* Where nothing is, nothing can be lost; and a crash may have come between removing and restoring. */
+    if (t->how != TAKE_BACK_FORCED && st.st_mode && !(a && is_what_was_put(t, a, &st)))
         return leave_entry(t, b, err);
     r = put_back(t, b, &st, &why);
     /* In use, not empty any more, or not stored: the rest is restored all the same. */
@@ -210,12 +188,9 @@ static void sweep_staged(int workspace, const struct journal *before) {
 
 static void set_folder_mode(const struct taker *t, const char *path, mode_t mode) {
     struct manifest_stamp now;
-    struct stat st;
 
-    if (place_stat(t->workspace, path, &st) < 0 || !S_ISDIR(st.st_mode) || (st.st_mode & 07777) == mode)
-        return;
-    now = manifest_stamp_of(&st);
-    apply_set_mode(t->workspace, path, mode, &now, NULL); /* failing, it shows in what is done next, or in a mode alone */
+    if (place_stamp(t->workspace, path, &now) == 0 && S_ISDIR(now.mode) && (now.mode & 07777) != mode)
+        apply_set_mode(t->workspace, path, mode, &now, NULL); /* failing, it shows in what is done next, or in a mode alone */
 }
 
 /* What is in a new read-only folder has to be removed. */
@@ -302,15 +277,6 @@ static int settle_undo(struct rundir *rd, struct err *err) {
     return 0;
 }
 
-static void log_left(const struct strv *left) {
-    for (size_t i = 0; i < left->len; i++) {
-        CLEANUP(buf_done) struct buf b = BUF_INIT(8 * JOURNAL_PATH_MAX);
-
-        buf_add_printable(&b, left->v[i]);
-        log_line("'%s' was changed after an apply that did not end; it is left as it is", buf_str(&b));
-    }
-}
-
 int apply_recover(struct rundir *rd, int workspace, struct err *err) {
     CLEANUP(closep) int dir = openat(rd->fd, APPLY_UNDO_NEW, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     CLEANUP(strv_done) struct strv left = {0};
@@ -325,23 +291,21 @@ int apply_recover(struct rundir *rd, int workspace, struct err *err) {
     r = apply_take_back(workspace, dir, TAKE_BACK_CRASH, &left, err);
     if (r < 0)
         return err_ctx(err, r, "an earlier apply did not end and could not be taken back");
-    log_left(&left);
+    for (size_t i = 0; i < left.len; i++) {
+        CLEANUP(buf_done) struct buf b = BUF_INIT(8 * JOURNAL_PATH_MAX);
+
+        buf_add_printable(&b, left.v[i]);
+        log_line("'%s' was changed after an apply that did not end; it is left as it is", buf_str(&b));
+    }
     r = apply_undo_drop(rd, APPLY_UNDO_NEW, err);
     r = r < 0 ? r : settle_undo(rd, err);
     return r < 0 ? r : 1;
 }
 
-static int return_to_run(struct rundir *rd, int workspace, int undo, const struct strv *left, struct err *err) {
-    CLEANUP(journal_closep) struct journal *before = NULL;
-    int r = apply_return(rd, undo, err);
-
-    r = r < 0 ? r : journal_open(undo, false, NULL, &before, err);
-    return r < 0 ? r : apply_know_restored(rd, workspace, before, left, err);
-}
-
 int apply_undo(struct rundir *rd, int workspace, bool force, struct strv *ret_left, struct err *err) {
     CLEANUP(closep) int dir = -1;
     CLEANUP(strv_done) struct strv left = {0};
+    CLEANUP(journal_closep) struct journal *before = NULL;
     int r = apply_recover(rd, workspace, err);
 
     if (r < 0)
@@ -351,7 +315,9 @@ int apply_undo(struct rundir *rd, int workspace, bool force, struct strv *ret_le
         return errno == ENOENT ? err_set(err, -ENOENT, "nothing of run '%s' can be taken back", rd->name)
                                : err_sys(err, -errno, "open '%s/" APPLY_UNDO "'", rd->path);
     r = apply_take_back(workspace, dir, force ? TAKE_BACK_FORCED : TAKE_BACK_ASKED, &left, err);
-    r = r < 0 ? r : return_to_run(rd, workspace, dir, &left, err);
+    r = r < 0 ? r : apply_return(rd, dir, err);
+    r = r < 0 ? r : journal_open(dir, false, NULL, &before, err);
+    r = r < 0 ? r : apply_know_restored(rd, workspace, before, &left, err);
     if (r < 0)
         return r;
     if (left.len == 0) /* else it stays, for a second try with force */

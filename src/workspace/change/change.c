@@ -11,21 +11,17 @@
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "workspace/change/change_priv.h"
+#include "workspace/copy/manifest.h"
 
-/* -- direct mode ---------------------------------------------------------------------------------------------------------- */
-
-/* Direct mode: the journal has every path that the run touched; each is compared with what is there now. */
-
-static bool is_same_inode(const struct change_view *a, const struct change_view *b) {
-    return a->st.st_ino && a->st.st_ino == b->st.st_ino && a->st.st_dev == b->st.st_dev;
-}
+/* -- direct mode: the journal has every path that the run touched; each is compared with what is there now -------------- */
 
 /* 1: they differ. The journal does not say which kind of special file it saw. */
 static int entries_differ(struct change_maker *m, const struct change_view *old, const struct change_view *now,
                           unsigned *ret_what) {
     int r;
 
-    if (old->entry->kind == JOURNAL_OTHER && is_same_inode(old, now)) {
+    if (old->entry->kind == JOURNAL_OTHER && old->st.st_ino && old->st.st_ino == now->st.st_ino &&
+        old->st.st_dev == now->st.st_dev) {
         *ret_what = ((old->st.st_mode ^ now->st.st_mode) & 07777) ? CHANGE_MODE : 0;
         return *ret_what != 0;
     }
@@ -221,16 +217,15 @@ static bool is_wanted(const struct change *c) {
 
 /* Whether the host changed it between the making of the set and now: then it is no base. */
 static bool is_still_base(const struct change_set *s, const struct change *c, const struct journal_entry *e, int content) {
-    struct stat st;
+    struct manifest_stamp now;
 
     if (e->kind == JOURNAL_LINK)
         return c->old_.link && e->link && str_eq(e->link, c->old_.link);
     if (e->kind == JOURNAL_DIR)
         return S_ISDIR(c->old_.mode);
-    if (e->kind != JOURNAL_FILE || !S_ISREG(c->old_.mode) || content < 0 || fstat(content, &st) < 0)
+    if (e->kind != JOURNAL_FILE || !S_ISREG(c->old_.mode) || content < 0 || manifest_stamp_fd(content, &now) < 0)
         return false;
-    return (uint64_t)st.st_size == c->old_.size &&
-           (uint64_t)st.st_ctim.tv_sec * 1000000000 + (uint64_t)st.st_ctim.tv_nsec < s->made_ns;
+    return now.size == c->old_.size && now.ctime_ns < s->made_ns;
 }
 
 static int store_base(struct journal *j, const struct change_set *s, const struct change *c, int workspace, struct err *err) {

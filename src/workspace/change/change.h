@@ -54,7 +54,7 @@ struct change {
 
 struct change_set {
     struct change *v; /* sorted by path */
-    size_t n, cap;
+    size_t n;
     struct strv notes; /* lines for the user: what could not be looked at */
     /* for change_open() */
     int new_root, host_root;

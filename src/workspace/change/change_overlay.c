@@ -20,6 +20,7 @@
 #include "os/fd.h"
 #include "os/safepath.h"
 #include "workspace/change/change_priv.h"
+#include "workspace/copy/manifest.h"
 
 /* The folder that is being walked. */
 struct overlay_level {
@@ -77,7 +78,7 @@ static bool host_touched(const struct change_maker *m, const struct change_view 
 
     if (!host->st.st_mode || S_ISDIR(host->st.st_mode))
         return false;
-    return view_ctime(host) >= m->rd->info.begun_ns || (e && !is_as_stored(host, e));
+    return manifest_stamp_of(&host->st).ctime_ns >= m->rd->info.begun_ns || (e && !is_as_stored(host, e));
 }
 
 /* The version before the run, of a file that the host changed since: the journal's, else the host's. */
@@ -94,10 +95,6 @@ static int look_at_base(struct change_maker *m, const struct change_view *host, 
     ret->link = host->link ? strdup(host->link) : NULL;
     return host->link && !ret->link ? err_oom(m->err) : 0;
 }
-
-struct overlay_removal {
-    bool stays; /* something hidden is in there: the folder stays on the host */
-};
 
 static int remove_below(struct change_maker *m, int folder, const char *name, void *arg);
 
@@ -116,21 +113,20 @@ static int add_deleted(struct change_maker *m, const struct change_view *host) {
     return maker_add(m, &f);
 }
 
-/* Everything below, then the folder itself. */
-static int add_deleted_tree(struct change_maker *m, int dir, const char *name, const struct change_view *host,
-                            struct overlay_removal *above) {
-    struct overlay_removal in = {0};
-    int r = S_ISDIR(host->st.st_mode) ? maker_each(m, dir, name, remove_below, &in) : 0;
+/* Everything below, then the folder itself; it stays on the host if something hidden is in there. */
+static int add_deleted_tree(struct change_maker *m, int dir, const char *name, const struct change_view *host, bool *ret_stays) {
+    bool stays = false;
+    int r = S_ISDIR(host->st.st_mode) ? maker_each(m, dir, name, remove_below, &stays) : 0;
 
-    above->stays |= in.stays;
-    if (r < 0 || in.stays)
+    *ret_stays |= stays;
+    if (r < 0 || stays)
         return r;
     return add_deleted(m, host);
 }
 
 static int remove_below(struct change_maker *m, int folder, const char *name, void *arg) {
     CLEANUP(view_done) struct change_view host = CHANGE_VIEW_INIT;
-    struct overlay_removal *above = arg;
+    bool *ret_stays = arg;
     int r = view_look(folder, name, &host);
 
     if (r < 0)
@@ -138,8 +134,8 @@ static int remove_below(struct change_maker *m, int folder, const char *name, vo
     if (!host.st.st_mode)
         return 0;
     if (!maker_hides(m, S_ISDIR(host.st.st_mode)))
-        return add_deleted_tree(m, folder, name, &host, above);
-    above->stays = true;
+        return add_deleted_tree(m, folder, name, &host, ret_stays);
+    *ret_stays = true;
     return 0;
 }
 
@@ -188,18 +184,12 @@ static int remove_if_gone(struct change_maker *m, int folder, const char *name, 
 
     if (fstatat(*up, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return 0;
-    return remove_below(m, folder, name, &(struct overlay_removal){0});
-}
-
-static int remove_hidden_by_opaque(struct change_maker *m, int dir, const char *name, int host) {
-    CLEANUP(closep) int up = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-    return up < 0 ? 0 : maker_each(m, host, ".", remove_if_gone, &up);
+    return remove_below(m, folder, name, &(bool){false});
 }
 
 static int enter_folder(struct change_maker *m, int dir, const char *name, const struct overlay_pair *p,
                         const struct overlay_level *above) {
-    CLEANUP(closep) int host = -1;
+    CLEANUP(closep) int host = -1, up = -1;
     struct overlay_level in = {.opaque = above->opaque || has_mark(&p->up, "user.overlay.opaque", 'y')};
     int r;
 
@@ -210,9 +200,10 @@ static int enter_folder(struct change_maker *m, int dir, const char *name, const
     }
     in.host = host;
     r = maker_each(m, dir, name, visit_upper, &in);
-    if (r == 0 && in.opaque && host >= 0)
-        r = remove_hidden_by_opaque(m, dir, name, host);
-    return r;
+    if (r < 0 || !in.opaque || host < 0)
+        return r;
+    up = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return up < 0 ? 0 : maker_each(m, host, ".", remove_if_gone, &up);
 }
 
 static int look_at_both(struct change_maker *m, int folder, const char *name, int host, struct overlay_pair *p) {
@@ -229,12 +220,6 @@ static int look_at_both(struct change_maker *m, int folder, const char *name, in
     return r;
 }
 
-static int visit_whiteout(struct change_maker *m, const struct overlay_pair *p, int host, const char *name) {
-    if (p->hidden || !p->host.st.st_mode)
-        return 0;
-    return add_deleted_tree(m, host, name, &p->host, &(struct overlay_removal){0});
-}
-
 static int visit_upper(struct change_maker *m, int folder, const char *name, void *arg) {
     CLEANUP(pair_done) struct overlay_pair p = {.up = CHANGE_VIEW_INIT, .host = CHANGE_VIEW_INIT};
     const struct overlay_level *level = arg;
@@ -245,38 +230,30 @@ static int visit_upper(struct change_maker *m, int folder, const char *name, voi
     if (!p.up.st.st_mode)
         return 0;
     if (is_whiteout(&p.up))
-        return visit_whiteout(m, &p, level->host, name);
+        return p.hidden || !p.host.st.st_mode ? 0 : add_deleted_tree(m, level->host, name, &p.host, &(bool){false});
     r = p.host.st.st_mode ? add_with_host(m, &p) : add_without_host(m, &p);
     if (r < 0)
         return r;
     if (S_ISDIR(p.up.st.st_mode))
         return enter_folder(m, folder, name, &p, level);
     if (S_ISDIR(p.host.st.st_mode))
-        return maker_each(m, level->host, name, remove_below, &(struct overlay_removal){0});
+        return maker_each(m, level->host, name, remove_below, &(bool){false});
     return 0;
 }
 
-/* A file of the host's may have been moved away, to where an added one is now. */
-static bool is_source(const struct change_maker *m, size_t i) {
-    const struct change *c = &m->set->v[i];
-
-    return S_ISREG(c->old_.mode) && (c->kind == CHANGE_DELETED || !m->ids[i].copied_up);
-}
-
 /* Copied up, but the host has nothing there: the run moved it there, or the host deleted it. In a user namespace overlayfs does
- * not say from where it was copied, so the second is certain only if there is nothing that can have been moved. */
+ * not say from where it was copied, so the second is certain only if no file of the host's can have been moved away. */
 static void settle_copied_up(struct change_maker *m) {
-    for (size_t i = 0; i < m->set->n; i++)
-        if (is_source(m, i))
-            return;
-    for (size_t i = 0; i < m->set->n; i++) {
-        struct change *c = &m->set->v[i];
+    struct change *v = m->set->v;
 
-        if (c->kind != CHANGE_ADDED || !m->ids[i].copied_up)
-            continue;
-        c->kind = CHANGE_MODIFIED;
-        c->host_changed = c->old_unknown = true;
-    }
+    for (size_t i = 0; i < m->set->n; i++)
+        if (S_ISREG(v[i].old_.mode) && (v[i].kind == CHANGE_DELETED || !m->ids[i].copied_up))
+            return;
+    for (size_t i = 0; i < m->set->n; i++)
+        if (v[i].kind == CHANGE_ADDED && m->ids[i].copied_up) {
+            v[i].kind = CHANGE_MODIFIED;
+            v[i].host_changed = v[i].old_unknown = true;
+        }
 }
 
 int change_make_overlay(struct change_maker *m) {

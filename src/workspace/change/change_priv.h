@@ -28,7 +28,6 @@ int view_look(int dir, const char *path, struct change_view *ret);
 int view_of_entry(const struct journal *j, const struct journal_entry *e, struct change_view *ret);
 /* For reading; -ESTALE if it is no longer what it was when it was looked at. */
 int view_open(const struct change_view *v, const struct journal *j);
-uint64_t view_ctime(const struct change_view *v);
 
 /* Both are there. Returns 1 if something could not be read, which then counts as different; else 0 or -ENOMEM. */
 int view_compare(const struct change_view *old, const struct change_view *now, const struct journal *j, unsigned *ret_what);

@@ -81,7 +81,7 @@ static int compare_halves(struct change_maker *m, const struct change *gone, con
     return r < 0 ? err_oom(m->err) : 1;
 }
 
-/* The deleted one is left without a path, to be dropped by drop_paired(). */
+/* The deleted one is left without a path, to be dropped in the end. */
 static int join_halves(struct change_maker *m, struct change *deleted, struct change *added) {
     unsigned what = 0;
     int r = compare_halves(m, deleted, added, &what);
@@ -212,17 +212,10 @@ static int join_by_content(struct change_maker *m, struct rename_half *h) {
     return join_equal_keys(m, h, hashed, false);
 }
 
-static void drop_paired(struct change_set *s) {
-    size_t n = 0;
-
-    for (size_t i = 0; i < s->n; i++)
-        if (s->v[i].path)
-            s->v[n++] = s->v[i];
-    s->n = n;
-}
-
 int change_find_renames(struct change_maker *m) {
     CLEANUP(freep) struct rename_half *h = calloc(m->set->n + 1, sizeof *h);
+    struct change_set *s = m->set;
+    size_t n = 0;
     int r;
 
     if (!h)
@@ -230,6 +223,9 @@ int change_find_renames(struct change_maker *m) {
     r = join_by_inode(m, h);
     if (r == 0)
         r = join_by_content(m, h);
-    drop_paired(m->set);
+    for (size_t i = 0; i < s->n; i++)
+        if (s->v[i].path)
+            s->v[n++] = s->v[i];
+    s->n = n;
     return r;
 }

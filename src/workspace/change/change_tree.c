@@ -19,23 +19,11 @@ struct change_tree {
 
 /* Marks it as seen. NULL also if the copy had nothing there. */
 static const struct manifest_entry *find_entry(struct change_tree *t, const char *path) {
-    size_t low = 0, high = manifest_count(t->manifest);
+    const struct manifest_entry *e = manifest_find(t->manifest, path);
 
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        const struct manifest_entry *e = manifest_at(t->manifest, mid);
-        int order = strcmp(path, e->path);
-
-        if (order == 0) {
-            t->seen[mid] = true;
-            return e->copy.mode ? e : NULL;
-        }
-        if (order < 0)
-            high = mid;
-        else
-            low = mid + 1;
-    }
-    return NULL;
+    if (e)
+        t->seen[e - manifest_at(t->manifest, 0)] = true;
+    return e && e->copy.mode ? e : NULL;
 }
 
 /* A stamp without ctime was taken in the tick of the clock in which the host's file last changed. It is still that file if its
@@ -46,14 +34,6 @@ static bool is_same_host(const struct manifest_entry *e, const struct manifest_s
     if (was.mode && !was.ctime_ns && was.mtime_ns == now->mtime_ns && now->ctime_ns <= e->copy.ctime_ns)
         was.ctime_ns = now->ctime_ns;
     return manifest_same(&was, now);
-}
-
-/* Nothing but the manifest knows it. */
-static void view_of_stamp(const struct manifest_stamp *s, struct change_view *ret) {
-    *ret = (struct change_view)CHANGE_VIEW_INIT;
-    ret->st.st_mode = s->mode;
-    ret->st.st_size = (off_t)s->size;
-    ret->unknown = true;
 }
 
 /* The journal has the first version; after a sync the copy has another base. */
@@ -68,7 +48,9 @@ static int base_from_journal(struct change_maker *m, const struct manifest_entry
 
     if (stored && is_base(stored, e))
         return view_of_entry(m->set->journal, stored, ret) < 0 ? err_oom(m->err) : 0;
-    view_of_stamp(&e->copy, ret);
+    *ret = (struct change_view){.dir = -1, .unknown = true}; /* nothing but the manifest knows it */
+    ret->st.st_mode = e->copy.mode;
+    ret->st.st_size = (off_t)e->copy.size;
     return 0;
 }
 
@@ -163,18 +145,6 @@ static int add_deleted(struct change_maker *m, const struct change_tree *t, cons
     return r < 0 ? r : maker_add(m, &f);
 }
 
-static int add_all_deleted(struct change_maker *m, const struct change_tree *t) {
-    int r = 0;
-
-    for (size_t i = 0; i < manifest_count(t->manifest) && r == 0; i++) {
-        const struct manifest_entry *e = manifest_at(t->manifest, i);
-
-        if (!t->seen[i] && e->copy.mode)
-            r = add_deleted(m, t, e);
-    }
-    return r;
-}
-
 int change_make_tree(struct change_maker *m) {
     CLEANUP(manifest_freep) struct manifest *manifest = NULL;
     CLEANUP(freep) bool *seen = NULL;
@@ -195,5 +165,11 @@ int change_make_tree(struct change_maker *m) {
     t.seen = seen;
     t.dev = st.st_dev;
     r = maker_each(m, m->set->new_root, ".", visit_tree, &t);
-    return r < 0 ? r : add_all_deleted(m, &t);
+    for (size_t i = 0; i < manifest_count(manifest) && r == 0; i++) {
+        const struct manifest_entry *e = manifest_at(manifest, i);
+
+        if (!seen[i] && e->copy.mode)
+            r = add_deleted(m, &t, e);
+    }
+    return r;
 }

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "os/dir.h"
 #include "os/fd.h"
 #include "os/safepath.h"
@@ -18,40 +19,31 @@
  * make every look at its changes take minutes. */
 #define COMPARE_MAX ((uint64_t)4 << 30)
 
-/* overlayfs has its own records under this name. */
-#define OVERLAY_XATTR "user.overlay."
-
 void view_done(struct change_view *v) {
     free(v->link);
     *v = (struct change_view)CHANGE_VIEW_INIT;
 }
 
-static int read_link(int dir, const char *name, char **ret) {
-    char buf[PATH_MAX];
-    ssize_t n = readlinkat(dir, name, buf, sizeof buf - 1);
-
-    if (n < 0)
-        return -errno;
-    buf[n] = 0;
-    *ret = strdup(buf);
-    return *ret ? 0 : -ENOMEM;
-}
-
 static int look_here(int dir, const char *name, struct change_view *v) {
+    char target[PATH_MAX];
+    ssize_t n;
+
     if (fstatat(dir, name, &v->st, AT_SYMLINK_NOFOLLOW | (name[0] ? 0 : AT_EMPTY_PATH)) < 0)
         return -errno;
-    return S_ISLNK(v->st.st_mode) ? read_link(dir, name, &v->link) : 0;
-}
-
-static int look_below(int dir, const char *path, struct change_view *v) {
-    CLEANUP(closep) int fd = safepath_open(dir, path, O_PATH);
-
-    return fd < 0 ? fd : look_here(fd, "", v);
+    if (!S_ISLNK(v->st.st_mode))
+        return 0;
+    n = readlinkat(dir, name, target, sizeof target - 1);
+    if (n < 0)
+        return -errno;
+    v->link = strndup(target, (size_t)n);
+    return v->link ? 0 : -ENOMEM;
 }
 
 int view_look(int dir, const char *path, struct change_view *ret) {
     CLEANUP(view_done) struct change_view v = {.dir = dir, .name = path};
-    int r = strchr(path, '/') ? look_below(dir, path, &v) : look_here(dir, path, &v);
+    bool deep = strchr(path, '/');
+    CLEANUP(closep) int fd = deep ? safepath_open(dir, path, O_PATH) : -1;
+    int r = !deep ? look_here(dir, path, &v) : fd < 0 ? fd : look_here(fd, "", &v);
 
     if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP) {
         *ret = (struct change_view)CHANGE_VIEW_INIT;
@@ -66,33 +58,23 @@ int view_look(int dir, const char *path, struct change_view *ret) {
     return 0;
 }
 
-/* A number is not enough: a hard link may have been written to since. */
-static bool is_stored(const struct journal *j, const struct journal_entry *e) {
-    CLEANUP(closep) int fd = journal_blob(j, e);
-
-    return fd >= 0;
-}
-
 int view_of_entry(const struct journal *j, const struct journal_entry *e, struct change_view *ret) {
     static const mode_t types[] = {
         [JOURNAL_ABSENT] = 0,    [JOURNAL_FILE] = S_IFREG,  [JOURNAL_LINK] = S_IFLNK,
         [JOURNAL_DIR] = S_IFDIR, [JOURNAL_OTHER] = S_IFIFO, /* which one is not known */
     };
-    struct change_view v = {.dir = -1, .entry = e};
+    /* A number is not enough: a hard link may have been written to since. */
+    CLEANUP(closep) int blob = e->kind == JOURNAL_FILE ? journal_blob(j, e) : -1;
+    struct change_view v = {.dir = -1, .entry = e, .unknown = e->kind == JOURNAL_FILE && blob < 0};
 
     v.st.st_dev = (dev_t)e->dev;
     v.st.st_ino = (ino_t)e->ino;
     v.st.st_mode = types[e->kind] ? types[e->kind] | (e->mode & 07777) : 0;
     v.st.st_size = e->kind == JOURNAL_FILE ? (off_t)e->size : 0;
-    v.unknown = e->kind == JOURNAL_FILE && !is_stored(j, e);
     if (e->kind == JOURNAL_LINK && !(v.link = strdup(e->link ? e->link : "")))
         return -ENOMEM;
     *ret = v;
     return 0;
-}
-
-uint64_t view_ctime(const struct change_view *v) {
-    return (uint64_t)v->st.st_ctim.tv_sec * 1000000000 + (uint64_t)v->st.st_ctim.tv_nsec;
 }
 
 int view_open(const struct change_view *v, const struct journal *j) {
@@ -116,36 +98,10 @@ int view_open(const struct change_view *v, const struct journal *j) {
     return (st.st_mode & S_IFMT) == (v->st.st_mode & S_IFMT) ? TAKE_FD(fd) : -ESTALE;
 }
 
-/* One attribute of a block of xattrs.h: its length in all, 0 if the block ends or is broken here. */
-static size_t xattr_len(const char *at, size_t left) {
-    size_t name = strnlen(at, left) + 1;
-    uint32_t value;
-
-    if (left < name + sizeof value)
-        return 0;
-    memcpy(&value, at + name, sizeof value);
-    return value <= left - name - sizeof value ? name + sizeof value + value : 0;
-}
-
-static void drop_overlay_xattrs(const char *block, size_t len, struct buf *ret) {
-    size_t n;
-
-    for (size_t at = 0; at < len && (n = xattr_len(block + at, len - at)) > 0; at += n)
-        if (!str_starts(block + at, OVERLAY_XATTR))
-            buf_add(ret, block + at, n);
-}
-
 static int read_xattrs(const struct change_view *v, int fd, struct buf *ret) {
-    CLEANUP(buf_done) struct buf all = BUF_INIT(XATTRS_MAX);
-    int r = 0;
-
-    if (v->entry)
-        drop_overlay_xattrs(v->entry->xattrs, v->entry->xattrs ? v->entry->xattrs_len : 0, ret);
-    else
-        r = xattrs_read(fd, &all);
-    if (r < 0)
-        return r;
-    drop_overlay_xattrs(buf_str(&all), all.len, ret);
+    if (!v->entry)
+        return xattrs_read_plain(fd, ret);
+    xattrs_add_plain(ret, v->entry->xattrs, v->entry->xattrs ? v->entry->xattrs_len : 0);
     return buf_ok(ret) ? 0 : -ENOMEM;
 }
 
@@ -158,10 +114,6 @@ static int xattrs_equal(const struct change_view *old, int old_fd, const struct 
     if (r < 0)
         return r;
     return a.len == b.len && memcmp(buf_str(&a), buf_str(&b), a.len) == 0;
-}
-
-static bool has_xattrs_at_hand(const struct change_view *v, int fd) {
-    return v->entry || fd >= 0;
 }
 
 /* Files and folders, both of one type; adds to *what. */
@@ -180,7 +132,7 @@ static int compare_open(const struct change_view *old, const struct change_view 
     }
     if (b < 0 || (a < 0 && a != -ENODATA))
         return 1;
-    if (!has_xattrs_at_hand(old, a))
+    if (!old->entry && a < 0)
         return 0;
     r = xattrs_equal(old, a, now, b);
     if (r <= 0)
@@ -214,33 +166,10 @@ int view_compare(const struct change_view *old, const struct change_view *now, c
 
 /* -- collecting changes --------------------------------------------------------------------------------------------------- */
 
-/* Collects changes and notes, and walks folders for the modes. */
-
 enum { NOTES_MAX = 100 };
 
 void maker_done(struct change_maker *m) {
     free(m->ids);
-}
-
-static int make_set_room(struct change_maker *m) {
-    size_t cap = m->set->cap ? 2 * m->set->cap : 64;
-    struct change *v;
-    struct change_id *ids;
-
-    if (m->set->n >= CHANGE_MAX)
-        return err_set(m->err, -E2BIG, "the run changed more than %d files", CHANGE_MAX);
-    if (m->set->n < m->set->cap)
-        return 0;
-    v = reallocarray(m->set->v, cap, sizeof *v);
-    if (!v)
-        return err_oom(m->err);
-    m->set->v = v;
-    ids = reallocarray(m->ids, cap, sizeof *ids);
-    if (!ids)
-        return err_oom(m->err);
-    m->ids = ids;
-    m->set->cap = cap;
-    return 0;
 }
 
 static int fill_side(const struct change_view *v, struct change_side *ret) {
@@ -254,19 +183,16 @@ static int fill_side(const struct change_view *v, struct change_side *ret) {
     return 0;
 }
 
-/* What is said of a thing that is on one side only. */
-static unsigned what_of(const struct change_view *v) {
-    return S_ISREG(v->st.st_mode) ? CHANGE_CONTENT : S_ISLNK(v->st.st_mode) ? CHANGE_LINK : 0;
-}
-
 int maker_add(struct change_maker *m, const struct change_found *f) {
     struct change c = {.kind = f->kind, .what = f->what, .hidden = f->hidden, .host_changed = f->host_changed};
-    int r = make_set_room(m);
+    mode_t type = (f->kind == CHANGE_DELETED ? f->old : f->now)->st.st_mode;
 
-    if (r < 0)
-        return r;
-    if (f->kind != CHANGE_MODIFIED)
-        c.what = what_of(f->kind == CHANGE_ADDED ? f->now : f->old);
+    if (m->set->n >= CHANGE_MAX)
+        return err_set(m->err, -E2BIG, "the run changed more than %d files", CHANGE_MAX);
+    if (VEC_ROOM(m->set->v, m->set->n) < 0 || VEC_ROOM(m->ids, m->set->n) < 0)
+        return err_oom(m->err);
+    if (f->kind != CHANGE_MODIFIED) /* it is on one side only */
+        c.what = S_ISREG(type) ? CHANGE_CONTENT : S_ISLNK(type) ? CHANGE_LINK : 0;
     c.old_unknown = f->old && f->old->unknown;
     c.path = strdup(m->path);
     if (!c.path || fill_side(f->old, &c.old_) < 0 || fill_side(f->now, &c.new_) < 0) {

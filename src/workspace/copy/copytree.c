@@ -46,18 +46,9 @@ static void count_file(struct copier *c, uint64_t bytes) {
         p->report(c->files, c->bytes, c->total, p->arg);
 }
 
-static int give_owner(int fd, const struct stat *st) {
-    return geteuid() == 0 && fchown(fd, st->st_uid, st->st_gid) < 0 ? -errno : 0;
-}
-
-static bool changed_between(const struct stat *a, const struct stat *b) {
-    const struct manifest_stamp x = manifest_stamp_of(a), y = manifest_stamp_of(b);
-
-    return x.ctime_ns != y.ctime_ns || x.mtime_ns != y.mtime_ns || x.size != y.size;
-}
-
 /* A file that was changed in this tick of the clock could be changed once more without a trace in its ctime: that passes. */
 static int copy_once(int from, int to, struct stat *ret_st, bool *ret_settled) {
+    struct manifest_stamp was, is;
     struct stat before;
     uint64_t now;
     bool written;
@@ -79,15 +70,16 @@ static int copy_once(int from, int to, struct stat *ret_st, bool *ret_settled) {
     if (fstat(from, ret_st) < 0)
         return -errno;
     *ret_settled = !written;
-    return changed_between(&before, ret_st) || manifest_stamp_racy(ret_st, now).ctime_ns == 0 ? -EAGAIN : 0;
+    was = manifest_stamp_of(&before);
+    is = manifest_stamp_of(ret_st);
+    return !manifest_same(&was, &is) || manifest_stamp_racy(ret_st, now).ctime_ns == 0 ? -EAGAIN : 0;
 }
 
 static int finish_entry(int to, const struct stat *st) {
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st->st_mtim};
-    int r = give_owner(to, st);
 
-    if (r < 0)
-        return r;
+    if (geteuid() == 0 && fchown(to, st->st_uid, st->st_gid) < 0)
+        return -errno;
     return fchmod(to, st->st_mode & 0777) < 0 || futimens(to, times) < 0 ? -errno : 0;
 }
 
@@ -100,7 +92,7 @@ static int copy_into(struct copier *c, const struct walk_entry *e, int from, int
     int r = -EAGAIN;
 
     for (int i = 0; r == -EAGAIN && i < TRIES; i++)
-        r = i > 0 && (ftruncate(to, 0) < 0 || lseek(to, 0, SEEK_SET) < 0) ? -errno : copy_once(from, to, &st, &settled);
+        r = i > 0 && ftruncate(to, 0) < 0 ? -errno : copy_once(from, to, &st, &settled);
     if (r < 0 && r != -EAGAIN)
         return place_err(err, r, "copy", e->path);
     host = manifest_stamp_of(&st);
@@ -185,11 +177,9 @@ static int copy_link(struct copier *c, const struct walk_entry *e, struct err *e
         return errno == ENOENT || errno == EINVAL ? 0 : place_err(err, -errno, "read", e->path);
     target[n] = 0;
     unlinkat(to, e->name, 0); /* of an earlier try */
-    if (symlinkat(target, to, e->name) < 0)
-        return place_err(err, -errno, "copy", e->path);
-    if (geteuid() == 0 && fchownat(to, e->name, e->st.st_uid, e->st.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
-        return place_err(err, -errno, "copy", e->path);
-    if (fstatat(to, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+    if (symlinkat(target, to, e->name) < 0 ||
+        (geteuid() == 0 && fchownat(to, e->name, e->st.st_uid, e->st.st_gid, AT_SYMLINK_NOFOLLOW) < 0) ||
+        fstatat(to, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return place_err(err, -errno, "copy", e->path);
     copy = manifest_stamp_of(&st);
     count_file(c, 0);

@@ -9,6 +9,7 @@
 
 #include "base/pathtext.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "os/fd.h"
 #include "os/file.h"
 
@@ -18,7 +19,7 @@ enum { NONE = UINT32_MAX, FIRST_CAP = 1024 };
 struct manifest {
     struct manifest_entry *v; /* owns the paths */
     uint32_t *first, *next;
-    size_t n, cap; /* cap: of all three arrays, a power of two */
+    size_t n, cap; /* cap: of first[], a power of two */
     uint64_t seed; /* names come from the sandbox, which must not choose the chains */
 };
 
@@ -82,19 +83,10 @@ static uint32_t *find_link(const struct manifest *m, const char *path) {
     return at;
 }
 
-static int grow_manifest(struct manifest *m) {
+static int grow_table(struct manifest *m) {
     size_t cap = m->cap ? 2 * m->cap : FIRST_CAP;
-    struct manifest_entry *v = reallocarray(m->v, cap, sizeof *v);
-    uint32_t *first, *next;
+    uint32_t *first = reallocarray(m->first, cap, sizeof *first);
 
-    if (!v)
-        return -ENOMEM;
-    m->v = v;
-    next = reallocarray(m->next, cap, sizeof *next);
-    if (!next)
-        return -ENOMEM;
-    m->next = next;
-    first = reallocarray(m->first, cap, sizeof *first);
     if (!first)
         return -ENOMEM;
     m->first = first;
@@ -115,7 +107,7 @@ int manifest_set(struct manifest *m, const char *path, const struct manifest_sta
     }
     if (m->n >= MANIFEST_MAX)
         return err_set(err, -E2BIG, "there are more than %d files", MANIFEST_MAX);
-    if (m->n == m->cap && grow_manifest(m) < 0)
+    if (VEC_ROOM(m->v, m->n) < 0 || VEC_ROOM(m->next, m->n) < 0 || (m->n == m->cap && grow_table(m) < 0))
         return err_oom(err);
     e.path = strdup(path);
     if (!e.path)
@@ -184,6 +176,15 @@ struct manifest_stamp manifest_stamp_of(const struct stat *st) {
                                    .mode = st->st_mode};
 }
 
+int manifest_stamp_fd(int fd, struct manifest_stamp *ret) {
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    *ret = manifest_stamp_of(&st);
+    return 0;
+}
+
 struct manifest_stamp manifest_stamp_racy(const struct stat *st, uint64_t before) {
     struct manifest_stamp s = manifest_stamp_of(st);
 
@@ -247,16 +248,12 @@ static const char *take_bytes(struct manifest_reader *r, size_t len) {
 }
 
 static struct manifest_stamp get_stamp(const char *s) {
-    struct manifest_stamp st;
     uint64_t words[4];
+    uint32_t mode;
 
     memcpy(words, s, sizeof words);
-    memcpy(&st.mode, s + sizeof words, sizeof st.mode);
-    st.ino = words[0];
-    st.ctime_ns = words[1];
-    st.mtime_ns = words[2];
-    st.size = words[3];
-    return st;
+    memcpy(&mode, s + sizeof words, sizeof mode);
+    return (struct manifest_stamp){words[0], words[1], words[2], words[3], mode};
 }
 
 static int manifest_damaged(struct err *err) {

@@ -38,6 +38,7 @@ size_t manifest_count(const struct manifest *m);
 const struct manifest_entry *manifest_at(const struct manifest *m, size_t i); /* sorted by path after load, save, sort */
 
 struct manifest_stamp manifest_stamp_of(const struct stat *st);
+int manifest_stamp_fd(int fd, struct manifest_stamp *ret); /* of an open file; 0 or -errno */
 /* The stamp of a file whose owner may be writing at it; `before` is the clock when its content was not read yet
  * (CLOCK_REALTIME_COARSE, in ns). A change in the same tick as the last one does not show in the ctime (before Linux 6.13). */
 struct manifest_stamp manifest_stamp_racy(const struct stat *st, uint64_t before);

@@ -5,43 +5,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/hex.h"
 #include "base/str.h"
 #include "os/copy.h"
 #include "os/fd.h"
 #include "os/safepath.h"
-#include "workspace/copy/place_priv.h"
 #include "workspace/copy/xattrs.h"
 
-enum { TEMP_DIGITS = 16, SHOWN_MAX = 64 * 1024, NOTE_MAX = 8 * MANIFEST_PATH_MAX + 256 };
-
 /* -- paths ---------------------------------------------------------------------------------------------------------------- */
-
-int place_err(struct err *err, int r, const char *what, const char *path) {
-    CLEANUP(buf_done) struct buf shown = BUF_INIT(SHOWN_MAX);
-
-    buf_add_printable(&shown, path);
-    switch (r) {
-    case -ESTALE:
-        return err_set(err, r, "cannot %s '%.800s': it was changed meanwhile", what, buf_str(&shown));
-    case -ELOOP:
-        return err_set(err, r, "cannot %s '%.800s': a symbolic link is in the way", what, buf_str(&shown));
-    default:
-        return err_sys(err, r, "cannot %s '%.800s'", what, buf_str(&shown));
-    }
-}
-
-int place_note(struct strv *to, const char *path, const char *what, struct err *err) {
-    CLEANUP(buf_done) struct buf line = BUF_INIT(NOTE_MAX);
-
-    buf_add_printable(&line, path);
-    buf_addf(&line, ": %s", what);
-    return !buf_ok(&line) || strv_add(to, buf_str(&line)) < 0 ? err_oom(err) : 0;
-}
 
 /* openat2(2) takes no path of more than PATH_MAX bytes, but trees can be deeper: long ones are walked in pieces. */
 int place_open(int root, const char *path, int flags) {
@@ -136,6 +109,24 @@ int place_stat(int root, const char *path, struct stat *ret) {
     return fstatat(dir, name, ret, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
+int place_stamp(int root, const char *path, struct manifest_stamp *ret) {
+    struct stat st;
+    int r = place_stat(root, path, &st);
+
+    *ret = r < 0 ? (struct manifest_stamp){0} : manifest_stamp_of(&st);
+    return r;
+}
+
+int place_read(int root, const char *path) {
+    return place_open(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+}
+
+bool place_links_to(int root, const char *path, const char *target) {
+    CLEANUP(freep) char *now = place_link_target(root, path);
+
+    return target && now && str_eq(now, target);
+}
+
 char *place_link_target(int root, const char *path) {
     CLEANUP(closep) int fd = place_open(root, path, O_PATH);
     char target[PATH_MAX];
@@ -144,26 +135,7 @@ char *place_link_target(int root, const char *path) {
     return n < 0 || n == sizeof target ? NULL : strndup(target, (size_t)n);
 }
 
-int place_temp_name(char ret[static PLACE_TEMP_SIZE]) {
-    uint64_t random;
-
-    if (getrandom(&random, sizeof random, 0) != sizeof random)
-        return -EIO;
-    snprintf(ret, PLACE_TEMP_SIZE, PLACE_TEMP "%016jx", (uintmax_t)random);
-    return 0;
-}
-
-bool place_is_temp(const char *name) {
-    const char *digits = name + sizeof PLACE_TEMP - 1;
-
-    return str_starts(name, PLACE_TEMP) && strlen(digits) == TEMP_DIGITS && hex_is_lower(digits, TEMP_DIGITS);
-}
-
 /* -- staging and moving into place -------------------------------------------------------------------------------- */
-
-static struct timespec to_timespec(uint64_t ns) {
-    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
-}
 
 /* Owner of what was there, else of the folder. Only root can give files away. fd: the new one, O_PATH will do. */
 static int give_away(int dir, const char *name, int fd) {
@@ -178,7 +150,9 @@ static int give_away(int dir, const char *name, int fd) {
 
 /* The mode comes after the owner, for a change of owner drops bits; the time last, for everything else sets it. */
 static int fill_file(int dir, const char *name, int fd, int content, const struct place_meta *meta) {
-    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, to_timespec(meta->mtime_ns)};
+    struct timespec times[2] = {
+        {.tv_nsec = UTIME_OMIT},
+        {.tv_sec = (time_t)(meta->mtime_ns / 1000000000), .tv_nsec = (long)(meta->mtime_ns % 1000000000)}};
     int r = copy_content(content, fd, INT64_MAX, NULL);
 
     if (r == 0)
@@ -213,28 +187,32 @@ static int stage_file_at(int dir, const char *name, int content, const struct pl
 }
 
 /* The owner of the tree could put a hard link to a file of root's where the link was: what is given away is a link. */
-static int give_link_away(int dir, const char *name, const char *temp) {
-    CLEANUP(closep) int fd = openat(dir, temp, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    struct stat st;
-
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return -errno;
-    return S_ISLNK(st.st_mode) ? give_away(dir, name, fd) : -ESTALE;
-}
-
 static int stage_link_at(int dir, const char *name, const char *target, const char *temp) {
+    CLEANUP(closep) int fd = -1;
+    struct stat st;
     int r;
 
     if (symlinkat(target, dir, temp) < 0)
         return -errno;
-    r = give_link_away(dir, name, temp);
+    fd = openat(dir, temp, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    r = fd < 0 || fstat(fd, &st) < 0 ? -errno : S_ISLNK(st.st_mode) ? give_away(dir, name, fd) : -ESTALE;
     if (r < 0)
         unlinkat(dir, temp, 0);
     return r;
 }
 
-/* The staged one's path; it is removed if there is no memory for that. */
-static int finish_staging(int dir, const char *path, const char *name, const char *temp, char **ret_temp, struct err *err) {
+/* target NULL: a file. */
+static int stage(int root, const char *path, int content, const struct place_meta *meta, const char *target, char **ret_temp,
+                 struct err *err) {
+    const char *name = path;
+    CLEANUP(closep) int dir = open_parent(root, path, true, &name);
+    char temp[PLACE_TEMP_SIZE];
+    int r = dir < 0 ? dir : place_temp_name(temp);
+
+    if (r == 0)
+        r = target ? stage_link_at(dir, name, target, temp) : stage_file_at(dir, name, content, meta, temp);
+    if (r < 0)
+        return place_err(err, r, target ? "make the symbolic link" : "write", path);
     *ret_temp = str_dupf("%.*s%s", (int)(name - path), path, temp);
     if (*ret_temp)
         return 0;
@@ -243,23 +221,11 @@ static int finish_staging(int dir, const char *path, const char *name, const cha
 }
 
 int place_stage_file(int root, const char *path, int content, const struct place_meta *meta, char **ret_temp, struct err *err) {
-    const char *name = path;
-    CLEANUP(closep) int dir = open_parent(root, path, true, &name);
-    char temp[PLACE_TEMP_SIZE];
-    int r = dir < 0 ? dir : place_temp_name(temp);
-
-    r = r < 0 ? r : stage_file_at(dir, name, content, meta, temp);
-    return r < 0 ? place_err(err, r, "write", path) : finish_staging(dir, path, name, temp, ret_temp, err);
+    return stage(root, path, content, meta, NULL, ret_temp, err);
 }
 
 int place_stage_link(int root, const char *path, const char *target, char **ret_temp, struct err *err) {
-    const char *name = path;
-    CLEANUP(closep) int dir = open_parent(root, path, true, &name);
-    char temp[PLACE_TEMP_SIZE];
-    int r = dir < 0 ? dir : place_temp_name(temp);
-
-    r = r < 0 ? r : stage_link_at(dir, name, target, temp);
-    return r < 0 ? place_err(err, r, "make the symbolic link", path) : finish_staging(dir, path, name, temp, ret_temp, err);
+    return stage(root, path, -1, NULL, target, ret_temp, err);
 }
 
 static int commit(int root, const char *temp, const char *path, const struct manifest_stamp *expect, bool new_, struct err *err) {

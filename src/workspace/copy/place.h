@@ -59,8 +59,12 @@ bool place_is_temp(const char *name); /* the last part of a path */
 
 /* What is at the path now, no link followed: 0 or -errno (-ENOENT). */
 int place_stat(int root, const char *path, struct stat *ret);
+/* The same as a stamp; all 0 on failure. */
+int place_stamp(int root, const char *path, struct manifest_stamp *ret);
 /* Opens it as safepath_open() does, also if the path is longer than PATH_MAX. */
 int place_open(int root, const char *path, int flags);
+/* For reading: no link, and nothing is waited for. */
+int place_read(int root, const char *path);
 /*
  * A process has the file open for writing (a lease tells; false where leases are not available). write(2) sets the times first and the
  * bytes later: only if this says false after an fstat() are all writes that belong to these times done.
@@ -69,6 +73,18 @@ bool place_is_written(int fd);
 int place_writers(int fd); /* the same: 1, 0, or -errno where leases are not available */
 /* Where the link at the path leads, malloc'ed; NULL: not a link, or no memory. */
 char *place_link_target(int root, const char *path);
+bool place_links_to(int root, const char *path, const char *target); /* exactly there; target may be NULL */
+/* -- inside place ------------------------------------------------------------------------------------------------------- */
+
+/* Renames that lose nothing. `dir` has all names; 0 or -errno, -ESTALE if something else than `expect` is there. */
+enum { PLACE_TEMP_SIZE = sizeof PLACE_TEMP + 16 };
+int place_temp_name(char ret[static PLACE_TEMP_SIZE]);
+/* Without replacing anything: -EEXIST. On failure temp stays. */
+int place_move_new(int dir, const char *from, const char *to);
+/* temp takes the place of name. On failure temp is removed, unless it was written to. */
+int place_swap(int dir, const char *temp, const char *name, const struct manifest_stamp *expect);
+int place_take_away(int dir, const char *name, const struct manifest_stamp *expect);
+
 /* "PATH: WHAT" to a list of lines, the path safe for a terminal. */
 int place_note(struct strv *to, const char *path, const char *what, struct err *err);
 /* "cannot WHAT 'PATH': why", the path safe for a terminal; returns r. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exchanges a file with its new version, and back if it was changed meanwhile. */
-#include "workspace/copy/place_priv.h"
+#include "workspace/copy/place.h"
 
 #include <errno.h>
 #include <fcntl.h>

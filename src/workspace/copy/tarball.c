@@ -30,10 +30,6 @@ struct tarball_entry {
     uint64_t size, mtime;
 };
 
-bool tarball_is_name(const char *name) {
-    return path_is_below(name, strlen(name));
-}
-
 static void put_text(char *field, size_t room, const char *s) {
     memcpy(field, s, MIN_OF(strlen(s), room));
 }
@@ -87,8 +83,7 @@ static void add_record(struct buf *b, const char *key, const char *value) {
 
 static int write_pax(struct tarball *t, const struct tarball_entry *e) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(PAX_MAX);
-    const struct tarball_entry pax = {.name = "pax", .link = "", .type = 'x', .mode = 0644};
-    struct tarball_entry head = pax;
+    struct tarball_entry head = {.name = "pax", .link = "", .type = 'x', .mode = 0644};
     char size[32];
     int r;
 
@@ -111,7 +106,7 @@ static int write_pax(struct tarball *t, const struct tarball_entry *e) {
 
 static int begin_entry(struct tarball *t, const struct tarball_entry *e) {
     bool fits = strlen(e->name) <= NAME_ROOM && strlen(e->link) <= NAME_ROOM && e->size <= octal_size_max;
-    int r = tarball_is_name(e->name) ? 0 : -EINVAL;
+    int r = path_is_below(e->name, strlen(e->name)) ? 0 : -EINVAL;
 
     if (r == 0 && !fits)
         r = write_pax(t, e);

@@ -22,4 +22,3 @@ int tarball_file(struct tarball *t, const char *name, int fd, const struct stat 
 int tarball_link(struct tarball *t, const char *name, const char *target, const struct stat *st);
 int tarball_folder(struct tarball *t, const char *name, const struct stat *st);
 int tarball_end(struct tarball *t);
-bool tarball_is_name(const char *name);

@@ -12,14 +12,16 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "workspace/copy/place_priv.h"
+#include "os/mountinfo.h"
+#include "workspace/copy/place.h"
+#include "workspace/copy/transfer_priv.h"
 #include "workspace/copy/walk.h"
 
 void transfer_done(struct transfer *t) {
     strv_done(&t->notes);
 }
 
-static int note_left_out(struct transfer *t, const char *path, const char *why, struct err *err) {
+int transfer_note(struct transfer *t, const char *path, const char *why, struct err *err) {
     return t->left_out++ >= TRANSFER_NOTES_MAX ? 0 : place_note(&t->notes, path, why, err);
 }
 
@@ -101,13 +103,19 @@ static int guise_take(const struct transfer *t, int dir, struct guise *ret) {
 
 /* -- files -------------------------------------------------------------------------------------------------------------- */
 
-static int fill_file(int from, int to, uint64_t *ret_bytes) {
+static int fill_file(const struct transfer_source *from, int to, uint64_t *ret_bytes) {
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = from->changed}};
     struct stat st;
+    int r;
 
-    if (fstat(from, &st) < 0)
+    if (from->fill) {
+        r = from->fill(from->arg, to, ret_bytes);
+        return r == 0 && from->changed && futimens(to, times) < 0 ? -errno : r;
+    }
+    if (fstat(from->fd, &st) < 0)
         return -errno;
-    return S_ISREG(st.st_mode) ? transfer_content(from, to, (uint64_t)st.st_size, ret_bytes)
-                               : transfer_pour(from, to, UINT64_MAX, ret_bytes);
+    return S_ISREG(st.st_mode) ? transfer_content(from->fd, to, (uint64_t)st.st_size, ret_bytes)
+                               : transfer_pour(from->fd, to, UINT64_MAX, ret_bytes);
 }
 
 /*
@@ -115,15 +123,10 @@ static int fill_file(int from, int to, uint64_t *ret_bytes) {
  * replace the host's own file, and take the cover away.
  */
 static bool is_covered(int dir, const char *name) {
-    struct statx folder, there;
+    uint64_t folder, there;
+    int r = mountinfo_of(dir, name, &there);
 
-    if (statx(dir, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_MNT_ID, &there) < 0)
-        return errno != ENOENT;
-    if (statx(dir, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_MNT_ID, &folder) < 0)
-        return true;
-    if (folder.stx_mask & there.stx_mask & STATX_MNT_ID)
-        return folder.stx_mnt_id != there.stx_mnt_id;
-    return folder.stx_dev_major != there.stx_dev_major || folder.stx_dev_minor != there.stx_dev_minor; /* before Linux 5.8 */
+    return r < 0 ? r != -ENOENT : mountinfo_of(dir, "", &folder) < 0 || folder != there;
 }
 
 /* rename() of a file replaces links, FIFOs and files, never a folder. */
@@ -148,7 +151,7 @@ static int give_name(int fd, int dir, const char *name) {
 }
 
 /* A file without a name is gone if this process is; not every file system has them. */
-static int make_file(int from, int dir, const char *name, mode_t mode, uint64_t *ret_bytes) {
+static int make_file(const struct transfer_source *from, int dir, const char *name, mode_t mode, uint64_t *ret_bytes) {
     CLEANUP(closep) int fd = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     char temp[PLACE_TEMP_SIZE];
     bool named = fd < 0;
@@ -168,7 +171,7 @@ static int make_file(int from, int dir, const char *name, mode_t mode, uint64_t 
     return r;
 }
 
-static int put_file(struct transfer *t, int from, int dir, const char *name, mode_t mode) {
+int transfer_put_file(struct transfer *t, const struct transfer_source *from, int dir, const char *name, mode_t mode) {
     CLEANUP(guise_done) struct guise g = {0};
     uint64_t bytes = 0;
     int r = !t->out && is_covered(dir, name) ? -EBUSY : guise_take(t, dir, &g);
@@ -184,7 +187,7 @@ static int put_file(struct transfer *t, int from, int dir, const char *name, mod
 }
 
 int transfer_file(struct transfer *t, int from, int dir, const char *name, mode_t mode, const char *shown, struct err *err) {
-    int r = put_file(t, from, dir, name, mode);
+    int r = transfer_put_file(t, &(struct transfer_source){.fd = from}, dir, name, mode);
 
     if (r == -EBUSY)
         return err_set(err, r, "'%.300s' is covered or mounted in the sandbox: it is hidden there, and stays so", shown);
@@ -193,7 +196,7 @@ int transfer_file(struct transfer *t, int from, int dir, const char *name, mode_
 
 /* -- links and folders -------------------------------------------------------------------------------------------------- */
 
-static int put_link(struct transfer *t, const char *target, int dir, const char *name) {
+int transfer_put_link(struct transfer *t, const char *target, int dir, const char *name) {
     CLEANUP(guise_done) struct guise g = {0};
     char temp[PLACE_TEMP_SIZE];
     int r = !t->out && is_covered(dir, name) ? -EBUSY : guise_take(t, dir, &g);
@@ -208,7 +211,7 @@ static int put_link(struct transfer *t, const char *target, int dir, const char 
     return r;
 }
 
-static int put_folder(struct transfer *t, int dir, const char *name, bool *ret_new) {
+int transfer_put_folder(struct transfer *t, int dir, const char *name, bool *ret_new) {
     CLEANUP(guise_done) struct guise g = {0};
     bool made = false;
     int fd, r = guise_take(t, dir, &g);
@@ -227,7 +230,7 @@ static int put_folder(struct transfer *t, int dir, const char *name, bool *ret_n
     return fd;
 }
 
-static int set_mode(struct transfer *t, int folder, mode_t mode) {
+int transfer_set_mode(struct transfer *t, int folder, mode_t mode) {
     CLEANUP(guise_done) struct guise g = {0};
     int r = guise_take(t, folder, &g);
 
@@ -236,9 +239,9 @@ static int set_mode(struct transfer *t, int folder, mode_t mode) {
 
 int transfer_folder(struct transfer *t, int dir, const char *name, struct err *err) {
     bool made = false;
-    int fd = put_folder(t, dir, name, &made);
+    int fd = transfer_put_folder(t, dir, name, &made);
 
-    if (fd >= 0 && made && set_mode(t, fd, 0777) < 0) {
+    if (fd >= 0 && made && transfer_set_mode(t, fd, 0777) < 0) {
         closep(&fd);
         fd = -EIO;
     }
@@ -262,44 +265,39 @@ static void course_done(struct course *c) {
 }
 
 /* What happens to one name and says nothing about the next. */
-static const char *single_fault(int r) {
-    switch (r) {
-    case -EISDIR:
-    case -EEXIST:
-    case -ENOTEMPTY:
-        return "something else is in its place";
-    case -EACCES:
-    case -EPERM:
-        return "permission denied";
-    case -ENOENT:
-    case -ELOOP:
-    case -ENOTDIR:
-    case -ESTALE:
-    case -EINVAL:
-        return "was replaced while it was copied";
-    case -EBUSY:
-        return "is covered or mounted in the sandbox";
-    case -EFBIG:
-        return "is larger than the file system takes";
-    case -ENAMETOOLONG:
-        return "its name is too long there";
-    default:
-        return NULL;
-    }
+const char *transfer_fault(int r) {
+    static const struct {
+        const char *why;
+        int errors[5];
+    } faults[] = {
+        {"something else is in its place", {EISDIR, EEXIST, ENOTEMPTY}},
+        {"permission denied", {EACCES, EPERM}},
+        {"was replaced while it was copied", {ENOENT, ELOOP, ENOTDIR, ESTALE, EINVAL}},
+        {"is covered or mounted in the sandbox", {EBUSY}},
+        {"is larger than the file system takes", {EFBIG}},
+        {"its name is too long there", {ENAMETOOLONG}},
+    };
+
+    for (size_t i = 0; r < 0 && i < ARRAY_LEN(faults); i++)
+        for (size_t k = 0; k < ARRAY_LEN(faults[i].errors); k++)
+            if (r == -faults[i].errors[k])
+                return faults[i].why;
+    return NULL;
 }
 
 static int note_or_fail(struct course *c, const struct walk_entry *e, int r, struct err *err) {
-    const char *why = single_fault(r);
+    const char *why = transfer_fault(r);
 
     if (r >= 0)
         return r;
-    return why ? note_left_out(c->t, e->path, why, err) : place_err(err, r, "copy", e->path);
+    return why ? transfer_note(c->t, e->path, why, err) : place_err(err, r, "copy", e->path);
 }
 
 static int carry_file(struct course *c, const struct walk_entry *e, struct err *err) {
     struct stat st;
     CLEANUP(closep) int from = transfer_open(e->dir, e->name, &st);
-    int r = from < 0 ? from : put_file(c->t, from, c->to[e->depth], e->name, st.st_mode);
+    int r =
+        from < 0 ? from : transfer_put_file(c->t, &(struct transfer_source){.fd = from}, c->to[e->depth], e->name, st.st_mode);
 
     return note_or_fail(c, e, r, err);
 }
@@ -312,8 +310,8 @@ static int carry_link(struct course *c, const struct walk_entry *e, struct err *
         return note_or_fail(c, e, -errno, err);
     target[n] = 0;
     if (c->t->out && !transfer_link_stays(target, e->depth))
-        return note_left_out(c->t, e->path, "is a link that leads out of what is copied", err);
-    return note_or_fail(c, e, put_link(c->t, target, c->to[e->depth], e->name), err);
+        return transfer_note(c->t, e->path, "is a link that leads out of what is copied", err);
+    return note_or_fail(c, e, transfer_put_link(c->t, target, c->to[e->depth], e->name), err);
 }
 
 static bool is_foreign(const struct course *c, const struct walk_entry *e) {
@@ -325,21 +323,12 @@ static bool is_foreign(const struct course *c, const struct walk_entry *e) {
     return fd < 0 || transfer_is_foreign(fd);
 }
 
-static int skip_entry(struct course *c, const struct walk_entry *e, const char *why, struct err *err) {
-    int r = note_left_out(c->t, e->path, why, err);
-
-    return r < 0 ? r : WALK_SKIP;
-}
-
 static int enter_folder(struct course *c, const struct walk_entry *e, struct err *err) {
-    bool made = false;
-    int fd, r;
+    bool made = false, foreign = is_foreign(c, e);
+    int fd = foreign ? -EXDEV : transfer_put_folder(c->t, c->to[e->depth], e->name, &made), r;
 
-    if (is_foreign(c, e))
-        return skip_entry(c, e, "belongs to the kernel", err);
-    fd = put_folder(c->t, c->to[e->depth], e->name, &made);
     if (fd < 0) {
-        r = note_or_fail(c, e, fd, err);
+        r = foreign ? transfer_note(c->t, e->path, "belongs to the kernel", err) : note_or_fail(c, e, fd, err);
         return r < 0 ? r : WALK_SKIP;
     }
     closep(&c->to[e->depth + 1]);
@@ -361,14 +350,14 @@ static int carry_entry(const struct walk_entry *e, void *arg, struct err *err) {
     case S_IFLNK:
         return carry_link(c, e, err);
     default:
-        return note_left_out(c->t, e->path, "is a device, FIFO or socket", err);
+        return transfer_note(c->t, e->path, "is a device, FIFO or socket", err);
     }
 }
 
 static int leave_folder(const struct walk_entry *e, void *arg, struct err *err) {
     struct course *c = arg;
     unsigned in = e->depth + 1;
-    int r = c->new_[in] ? set_mode(c->t, c->to[in], e->st.st_mode) : 0;
+    int r = c->new_[in] ? transfer_set_mode(c->t, c->to[in], e->st.st_mode) : 0;
 
     closep(&c->to[in]);
     return note_or_fail(c, e, r, err);
@@ -376,7 +365,7 @@ static int leave_folder(const struct walk_entry *e, void *arg, struct err *err) 
 
 static int note_closed(const struct walk_entry *e, void *arg, struct err *err) {
     struct course *c = arg;
-    int r = note_left_out(c->t, e->path, "permission denied", err);
+    int r = transfer_note(c->t, e->path, "permission denied", err);
 
     return r < 0 ? r : leave_folder(e, arg, err);
 }

@@ -24,7 +24,8 @@ enum { TRANSFER_ENTRIES_MAX = 10000000, TRANSFER_NOTES_MAX = 1000 };
 struct transfer {
     const struct progress *progress; /* may be NULL */
     bool out;                        /* to the host: a link that leads out of what is copied is left out */
-    bool give; /* into the sandbox, by root: what is made belongs to the owner of the folder it is made in */
+    bool give;  /* into the sandbox, by root: what is made belongs to the owner of the folder it is made in */
+    bool times; /* of a tree that comes over a stream: files and folders have their times there (treestream.h) */
     mode_t umask_;
     /* results */
     struct strv notes; /* "PATH: why", safe for a terminal; of the many only TRANSFER_NOTES_MAX */

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "os/copy.h"
 #include "os/fd.h"
 #include "workspace/copy/transfer.h"
 
@@ -32,44 +33,13 @@ int transfer_pour(int from, int to, uint64_t size, uint64_t *ret_bytes) {
     return 0;
 }
 
-static bool is_no_way(int e) {
-    return e == EXDEV || e == ENOSYS || e == EOPNOTSUPP || e == EINVAL || e == EPERM || e == ETXTBSY;
-}
-
-static ssize_t by_hand(int from, int to, off_t at, size_t len) {
-    char part[BY_HAND];
-    ssize_t n, done = 0;
-
-    do
-        n = pread(from, part, MIN_OF(len, sizeof part), at);
-    while (n < 0 && errno == EINTR);
-    while (n > 0 && done < n) {
-        ssize_t w = pwrite(to, part + done, (size_t)(n - done), at + done);
-
-        if (w < 0 && errno != EINTR)
-            return -errno;
-        done += MAX_OF(w, 0);
-    }
-    return n < 0 ? -errno : n;
-}
-
 /* From *at to end, both with data at the source; *at is where it came to. */
 static int copy_data(int from, int to, off_t *at, off_t end) {
-    bool kernel = true;
+    bool by_hand = false;
 
     while (*at < end) {
-        off_t in = *at, out = *at;
-        size_t len = (size_t)MIN_OF(end - *at, CHUNK);
-        ssize_t n = kernel ? copy_file_range(from, &in, to, &out, len, 0) : by_hand(from, to, *at, len);
+        ssize_t n = copy_piece(from, to, *at, (size_t)MIN_OF(end - *at, CHUNK), &by_hand);
 
-        if (kernel && n < 0 && errno == EINTR)
-            continue;
-        if (kernel && n < 0 && !is_no_way(errno))
-            return -errno;
-        if (kernel && n <= 0) { /* 0: the end, or a file system that copies nothing in the kernel */
-            kernel = false;
-            continue;
-        }
         if (n <= 0)
             return (int)n;
         *at += n;

@@ -42,12 +42,6 @@ static int pry_open(const struct walk_entry *e, struct stat *ret) {
     return 0;
 }
 
-static int look_at_entry(struct walk_state *w, struct walk_entry *e) {
-    if (fstatat(e->dir, e->name, &e->st, AT_SYMLINK_NOFOLLOW) < 0)
-        return -errno;
-    return w->ops->pry && !S_ISLNK(e->st.st_mode) ? pry_open(e, &e->st) : 0;
-}
-
 static int walk_folder(struct walk_state *w, struct dir *d, const struct ignore_list *rules);
 
 static int enter_folder(struct walk_state *w, struct walk_entry *e) {
@@ -74,8 +68,10 @@ static int enter_folder(struct walk_state *w, struct walk_entry *e) {
 static int visit_entry(struct walk_state *w, int dir, const char *name, const struct ignore_list *rules) {
     struct walk_entry e = {.dir = dir, .name = name, .path = buf_str(&w->path), .depth = w->depth};
     struct ignore_why why;
-    int r = look_at_entry(w, &e);
+    int r = fstatat(dir, name, &e.st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 
+    if (r == 0 && w->ops->pry && !S_ISLNK(e.st.st_mode))
+        r = pry_open(&e, &e.st);
     if (r == -ENOENT)
         return 0;
     if (r < 0)

@@ -14,17 +14,6 @@ static bool is_none(int e) {
     return e == ENOTSUP || e == ENOSYS;
 }
 
-/* Fills v with the user.* names of a list as flistxattr() gives it; returns how many. */
-static size_t sort_names(const char *list, size_t len, const char **v) {
-    size_t n = 0;
-
-    for (const char *s = list; s < list + len; s += strlen(s) + 1)
-        if (str_starts(s, prefix))
-            v[n++] = s;
-    qsort(v, n, sizeof *v, str_compare);
-    return n;
-}
-
 static int add_value(int fd, const char *name, char *value, struct buf *ret) {
     ssize_t n = fgetxattr(fd, name, value, XATTR_SIZE_MAX);
     uint32_t len;
@@ -40,15 +29,19 @@ static int add_value(int fd, const char *name, char *value, struct buf *ret) {
     return buf_ok(ret) ? 0 : -ENOMEM;
 }
 
+/* list: as flistxattr() gives it. */
 static int read_values(int fd, const char *list, size_t len, struct buf *ret) {
     CLEANUP(freep) const char **names = calloc(len, sizeof *names);
     CLEANUP(freep) char *value = malloc(XATTR_SIZE_MAX);
-    size_t n;
+    size_t n = 0;
     int r = 0;
 
     if (!names || !value)
         return -ENOMEM;
-    n = sort_names(list, len, names);
+    for (const char *s = list; s < list + len; s += strlen(s) + 1)
+        if (str_starts(s, prefix))
+            names[n++] = s;
+    qsort(names, n, sizeof *names, str_compare);
     for (size_t i = 0; i < n && r == 0; i++)
         r = add_value(fd, names[i], value, ret);
     return r;
@@ -69,6 +62,39 @@ int xattrs_read(int fd, struct buf *ret) {
     if (len < 0)
         return -errno;
     return len == 0 ? 0 : read_values(fd, list, (size_t)len, ret);
+}
+
+/* One attribute of a block: its length in all, 0 if the block ends or is broken here. */
+static size_t xattr_len(const char *at, size_t left) {
+    size_t name = strnlen(at, left) + 1;
+    uint32_t value;
+
+    if (left < name + sizeof value)
+        return 0;
+    memcpy(&value, at + name, sizeof value);
+    return value <= left - name - sizeof value ? name + sizeof value + value : 0;
+}
+
+void xattrs_add_plain(struct buf *ret, const char *block, size_t len) {
+    size_t n;
+
+    for (size_t at = 0; at < len && (n = xattr_len(block + at, len - at)) > 0; at += n)
+        if (!str_starts(block + at, "user.overlay."))
+            buf_add(ret, block + at, n);
+}
+
+int xattrs_read_plain(int fd, struct buf *ret) {
+    CLEANUP(buf_done) struct buf all = BUF_INIT(XATTRS_MAX);
+    int r = xattrs_read(fd, &all);
+
+    xattrs_add_plain(ret, buf_str(&all), all.len);
+    return r < 0 ? r : buf_ok(ret) ? 0 : -ENOMEM;
+}
+
+bool xattrs_are(int fd, const char *block, size_t len) {
+    CLEANUP(buf_done) struct buf now = BUF_INIT(XATTRS_MAX);
+
+    return xattrs_read(fd, &now) == 0 && now.len == len && (len == 0 || memcmp(now.data, block, len) == 0);
 }
 
 int xattrs_write(int fd, const char *block, size_t len) {

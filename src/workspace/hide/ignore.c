@@ -4,7 +4,9 @@
 
 #include <errno.h>
 
+#include "base/buf.h"
 #include "base/err.h"
+#include "base/vec.h"
 #include "workspace/hide/ignore_list.h"
 
 struct ignore {
@@ -40,10 +42,10 @@ static int source_copy(const char *dir, const char *origin, const char *data, si
 void ignore_free(struct ignore *ig) {
     if (!ig)
         return;
-    for (size_t i = 0; i < ig->n; i++)
+    for (size_t i = 0; i < ig->n; i++) {
         ignore_list_free(ig->lists[i]);
-    for (size_t i = 0; i < ig->n; i++)
         source_done(&ig->sources[i]);
+    }
     free(ig->sources);
     free(ig->lists);
     free(ig->buckets);
@@ -75,22 +77,12 @@ static void enter_list(struct ignore *ig, size_t i) {
     *bucket = (int)i;
 }
 
-static int grow_lists(struct ignore *ig, struct err *err) {
+static int grow_table(struct ignore *ig) {
     size_t cap = ig->cap ? 2 * ig->cap : 16;
-    struct ignore_list **lists = reallocarray(ig->lists, cap, sizeof(struct ignore_list *));
-    struct ignore_source *sources;
-    int *buckets;
+    int *buckets = reallocarray(ig->buckets, cap, sizeof *buckets);
 
-    if (!lists)
-        return err_oom(err);
-    ig->lists = lists;
-    sources = reallocarray(ig->sources, cap, sizeof *sources);
-    if (!sources)
-        return err_oom(err);
-    ig->sources = sources;
-    buckets = reallocarray(ig->buckets, cap, sizeof *buckets);
     if (!buckets)
-        return err_oom(err);
+        return -ENOMEM;
     ig->buckets = buckets;
     ig->cap = cap;
     memset(buckets, 0xff, cap * sizeof *buckets);
@@ -146,8 +138,9 @@ int ignore_add_file(struct ignore *ig, const char *dir, const char *origin, cons
     struct ignore_list *l = NULL;
     int r = check_limits(ig, dir, origin, len, err);
 
-    if (r == 0 && ig->n == ig->cap)
-        r = grow_lists(ig, err);
+    if (r == 0 &&
+        (VEC_ROOM(ig->lists, ig->n) < 0 || VEC_ROOM(ig->sources, ig->n) < 0 || (ig->n == ig->cap && grow_table(ig) < 0)))
+        r = err_oom(err);
     if (r == 0)
         r = ignore_list_new(dir, origin, data, len, &l, err);
     if (r < 0)
@@ -227,4 +220,12 @@ enum ignore_verdict ignore_explain(const struct ignore *ig, const char *path, bo
 
 enum ignore_verdict ignore_match(const struct ignore *ig, const char *path, bool is_dir) {
     return ignore_explain(ig, path, is_dir, NULL);
+}
+
+void ignore_quote(struct buf *out, const char *name) {
+    for (const char *p = name; *p; p++) {
+        if (strchr("*?[\\ ", *p))
+            buf_addc(out, '\\');
+        buf_addc(out, *p == '\n' ? '?' : *p);
+    }
 }

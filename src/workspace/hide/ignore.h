@@ -19,6 +19,10 @@ struct err;
 
 #define IGNORE_FILE ".sandboxignore"
 
+struct buf;
+/* Appends a name or path as a pattern that matches just it: one line, so '?' stands for the end of a line. */
+void ignore_quote(struct buf *out, const char *name);
+
 /* Past any of these a file is refused: a rule that was not read would be a secret that is not hidden. */
 enum {
     IGNORE_FILE_MAX = 1024 * 1024, /* bytes of one file */

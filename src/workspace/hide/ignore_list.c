@@ -198,13 +198,9 @@ int ignore_list_new(const char *dir, const char *origin, const char *data, size_
     l->dir_len = strlen(dir);
     l->origin = strdup(origin);
     l->data = malloc(len + 1);
-    if (!l->dir || !l->origin || !l->data) {
-        ignore_list_free(l);
-        return err_oom(err);
-    }
-    if (len > 0)
+    if (len > 0 && l->data)
         memcpy(l->data, data, len);
-    r = add_rules(l, l->data, l->data + len, err);
+    r = l->dir && l->origin && l->data ? add_rules(l, l->data, l->data + len, err) : err_oom(err);
     if (r == 0)
         r = build_index(l, err);
     if (r < 0)

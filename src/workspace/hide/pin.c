@@ -26,27 +26,20 @@ static int by_folder(const void *a, const void *b) {
 }
 
 /* Only files of the workspace: the defaults in place of a missing file are not one. */
-static size_t collect_files(const struct ignore *ig, const struct ignore_source **out) {
-    const struct ignore_source *s;
-    size_t n = 0;
-
-    for (size_t i = 0; (s = ignore_source(ig, i)); i++)
-        if (!str_eq(s->origin, DEFAULTS_ORIGIN))
-            out[n++] = s;
-    qsort(out, n, sizeof(struct ignore_source *), by_folder);
-    return n;
-}
-
 static int serialize_rules(const struct ignore *ig, struct buf *out, struct err *err) {
     CLEANUP(freep) const struct ignore_source **files = NULL;
-    size_t n = 0;
+    const struct ignore_source *s;
+    size_t all = 0, n = 0;
 
-    while (ignore_source(ig, n))
-        n++;
-    files = calloc(n + 1, sizeof(struct ignore_source *));
+    while (ignore_source(ig, all))
+        all++;
+    files = calloc(all + 1, sizeof(struct ignore_source *));
     if (!files)
         return err_oom(err);
-    n = collect_files(ig, files);
+    for (size_t i = 0; (s = ignore_source(ig, i)); i++)
+        if (!str_eq(s->origin, DEFAULTS_ORIGIN))
+            files[n++] = s;
+    qsort(files, n, sizeof(struct ignore_source *), by_folder);
     buf_adds(out, head);
     for (size_t i = 0; i < n; i++) {
         buf_addf(out, "%zu %zu\n", strlen(files[i]->dir), files[i]->len);
@@ -106,30 +99,11 @@ int pin_accept(const char *dir, const char *workspace, const struct ignore *now,
     return r < 0 ? r : paths_publish(dir, name, text.data, text.len, PUBLISH_REPLACE, err);
 }
 
-/* The defaults as what was accepted; the same as now only if the workspace has no rules of its own. */
-static int against_defaults(const struct buf *now, struct ignore **ret, struct err *err) {
-    CLEANUP(ignore_freep) struct ignore *ig = NULL;
-    int r;
+/* path and data of a pin; NULL: the defaults are what was accepted. */
+static int accepted_rules(const char *path, const struct buf *data, struct ignore **ret, struct err *err) {
+    CLEANUP(ignore_freep) struct ignore *ig = ignore_new();
+    int r = !ig ? err_oom(err) : data ? parse_pin(path, buf_str(data), data->len, ig, err) : defaults_add(ig, err);
 
-    if (now->len == sizeof head - 1)
-        return 0;
-    ig = ignore_new();
-    r = ig ? defaults_add(ig, err) : err_oom(err);
-    if (r < 0)
-        return r;
-    *ret = TAKE_PTR(ig);
-    return 1;
-}
-
-static int compare_pins(const char *path, const char *data, size_t len, const struct buf *now, struct ignore **ret,
-                        struct err *err) {
-    CLEANUP(ignore_freep) struct ignore *ig = NULL;
-    int r;
-
-    if (len == now->len && memcmp(data, now->data, len) == 0)
-        return 0;
-    ig = ignore_new();
-    r = ig ? parse_pin(path, data, len, ig, err) : err_oom(err);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(ig);
@@ -142,21 +116,24 @@ int pin_check(const char *dir, const char *workspace, const struct ignore *now, 
     CLEANUP(freep) char *path = NULL;
     char name[SHA256_HEX_SIZE];
     int r = serialize_rules(now, &text, err);
+    bool is_default = text.len == sizeof head - 1; /* the workspace has no rules of its own */
 
     if (r < 0)
         return r;
     if (!dir)
-        return against_defaults(&text, ret_accepted, err);
+        return is_default ? 0 : accepted_rules(NULL, NULL, ret_accepted, err);
     sha256_hex(workspace, strlen(workspace), name);
     path = str_dupf("%s/%s", dir, name);
     if (!path)
         return err_oom(err);
     r = file_read(path, FILE_FOLLOW, &data);
+    if (r >= 0 && data.len == text.len && memcmp(data.data, text.data, text.len) == 0)
+        return 0;
     if (r >= 0)
-        return compare_pins(path, buf_str(&data), data.len, &text, ret_accepted, err);
+        return accepted_rules(path, &data, ret_accepted, err);
     if (r != -ENOENT && r != -ENOTDIR)
         return file_err(err, r, path, PIN_MAX);
     if (record && pin_accept(dir, workspace, now, NULL) == 0)
         return 0;
-    return record ? against_defaults(&text, ret_accepted, err) : 0;
+    return record && !is_default ? accepted_rules(NULL, NULL, ret_accepted, err) : 0;
 }

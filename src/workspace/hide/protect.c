@@ -12,22 +12,18 @@
 enum { LINES_MAX = IGNORE_FILE_MAX };
 
 /* A byte that means something in a pattern is escaped. One that would end the line becomes '?', which protects a bit more. */
-static void add_quoted(struct buf *b, const char *path) {
-    buf_addc(b, '/');
-    for (const char *p = path; *p; p++) {
-        if (strchr("*?[\\", *p))
-            buf_addc(b, '\\');
-        buf_addc(b, (unsigned char)*p <= ' ' ? '?' : *p);
-    }
-}
-
 int protect_add_path(struct strv *lines, const char *path, struct err *err) {
     CLEANUP(buf_done) struct buf line = BUF_INIT(LINES_MAX);
 
     if (path[0] == 0 || path[0] == '/' || str_eq(path, "."))
         return err_set(err, -EINVAL, "git's configuration takes hooks or includes from '%s', which cannot be write-protected",
                        path);
-    add_quoted(&line, path);
+    buf_addc(&line, '/');
+    for (const char *p = path; *p; p++) {
+        if (strchr("*?[\\", *p))
+            buf_addc(&line, '\\');
+        buf_addc(&line, (unsigned char)*p <= ' ' ? '?' : *p);
+    }
     return buf_ok(&line) && strv_add(lines, buf_str(&line)) == 0 ? 0 : err_oom(err);
 }
 

@@ -10,6 +10,8 @@
  */
 #pragma once
 
+#include <string.h>
+
 #include "base/macros.h"
 #include "base/strv.h"
 
@@ -35,6 +37,16 @@ int protect_rules(const struct strv *extra, const char *hooks_path, struct ignor
 int protect_add_path(struct strv *lines, const char *path, struct err *err);
 /* The row of the built-in list that protects the path; NULL: it is not protected, or by a line of the user's. */
 const struct protect_row *protect_row_for(const struct ignore *ig, const char *path, bool is_dir);
+
+/* .git/hooks/NAME.sample, also of a submodule: git does not run these, and git init makes them. */
+static inline bool protect_is_sample(const char *path) {
+    static const char end[] = ".sample";
+    const char *name = strrchr(path, '/'), *git = strstr(path, ".git/");
+    size_t len = name ? strlen(name) : 0;
+
+    return name && git && git < name && (git == path || git[-1] == '/') && len > sizeof end &&
+           memcmp(name + len + 1 - sizeof end, end, sizeof end) == 0 && name - path >= 6 && memcmp(name - 6, "/hooks", 6) == 0;
+}
 
 /*
  * Where `path` leads from the workspace's top, which is root and called root_path: each link on the way (is_link) and at last the end, relative to the

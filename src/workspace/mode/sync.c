@@ -18,16 +18,13 @@
 /* -- what differs --------------------------------------------------------------------------------------------------------- */
 
 int sync_open_seen(int root, const char *path, const struct manifest_stamp *seen) {
-    CLEANUP(closep) int fd = place_open(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    CLEANUP(closep) int fd = place_read(root, path);
     struct manifest_stamp now;
-    struct stat st;
+    int r = fd < 0 ? fd : manifest_stamp_fd(fd, &now);
 
     if (fd < 0)
-        return fd == -EACCES || fd == -EPERM ? fd : -ESTALE;
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    now = manifest_stamp_of(&st);
-    return manifest_same(&now, seen) ? TAKE_FD(fd) : -ESTALE;
+        return r == -EACCES || r == -EPERM ? r : -ESTALE;
+    return r < 0 ? r : manifest_same(&now, seen) ? TAKE_FD(fd) : -ESTALE;
 }
 
 static int files_differ(const struct syncer *s, const struct manifest_entry *e, unsigned *what, bool *settled) {
@@ -96,13 +93,16 @@ static int found_on_host(const struct walk_entry *e, void *arg, struct err *err)
     return manifest_set(s->now, e->path, &st, &absent, err);
 }
 
+static int block(struct syncer *s, const char *path, const char *why, struct err *err) {
+    int r = place_note(&s->left, path, why, err);
+
+    return r < 0 ? r : manifest_set(s->blocked, path, &absent, &absent, err);
+}
+
 /* Nothing is known about what is in it: least of all that it was deleted. */
 static int closed_on_host(const struct walk_entry *e, void *arg, struct err *err) {
-    struct syncer *s = arg;
-    int r = place_note(&s->left, e->path, "cannot be read; what is in it stays as it is on both sides", err);
+    int r = block(arg, e->path, "cannot be read; what is in it stays as it is on both sides", err);
 
-    if (r == 0)
-        r = manifest_set(s->blocked, e->path, &absent, &absent, err);
     return r < 0 ? r : WALK_SKIP;
 }
 
@@ -156,45 +156,26 @@ static bool is_special(const struct manifest_stamp *st) {
     return st->mode && !S_ISREG(st->mode) && !S_ISLNK(st->mode) && !S_ISDIR(st->mode);
 }
 
-static int block(struct syncer *s, const char *path, const char *why, struct err *err) {
-    int r = place_note(&s->left, path, why, err);
-
-    return r < 0 ? r : manifest_set(s->blocked, path, &absent, &absent, err);
-}
-
-static void fill_change(const struct syncer *s, const struct manifest_entry *e, bool host_changed, unsigned what,
-                        struct change *c) {
-    const struct manifest_stamp *h = &e->host, *n = &e->copy;
-
-    *c = (struct change){.kind = !h->mode   ? CHANGE_ADDED
-                                 : !n->mode ? CHANGE_DELETED
-                                            : CHANGE_MODIFIED,
-                         .what = what,
-                         .path = (char *)e->path,
-                         .old_ = {.mode = (mode_t)h->mode, .size = h->size},
-                         .new_ = {.mode = (mode_t)n->mode, .size = n->size},
-                         .host_changed = host_changed};
-    if (S_ISLNK(h->mode))
-        c->old_.link = place_link_target(s->root[SYNC_HOST], e->path);
-    if (S_ISLNK(n->mode))
-        c->new_.link = place_link_target(s->root[SYNC_COPY], e->path);
-}
-
 static bool is_held(const struct syncer *s, const struct manifest_entry *e, bool host_changed, unsigned what) {
-    struct change c;
+    const struct manifest_stamp *h = &e->host, *n = &e->copy;
+    struct change c = {.kind = !h->mode   ? CHANGE_ADDED
+                               : !n->mode ? CHANGE_DELETED
+                                          : CHANGE_MODIFIED,
+                       .what = what,
+                       .path = (char *)e->path,
+                       .old_ = {.mode = (mode_t)h->mode, .size = h->size},
+                       .new_ = {.mode = (mode_t)n->mode, .size = n->size},
+                       .host_changed = host_changed};
     bool held;
 
     if (!s->hooks.hold)
         return false;
-    fill_change(s, e, host_changed, what, &c);
+    c.old_.link = S_ISLNK(h->mode) ? place_link_target(s->root[SYNC_HOST], e->path) : NULL;
+    c.new_.link = S_ISLNK(n->mode) ? place_link_target(s->root[SYNC_COPY], e->path) : NULL;
     held = s->hooks.hold(&c, s->hooks.arg);
     free(c.old_.link);
     free(c.new_.link);
     return held;
-}
-
-static int hold_back(struct syncer *s, const char *path, struct err *err) {
-    return strv_add(&s->held, path) < 0 ? err_oom(err) : SYNC_NOTHING;
 }
 
 /* The copy differs: it goes out, or waits. */
@@ -204,7 +185,7 @@ static int decide_out(struct syncer *s, const struct manifest_entry *e, bool hos
     if (s->in_only)
         return SYNC_NOTHING;
     if (is_held(s, e, host_changed, what))
-        return hold_back(s, e->path, err);
+        return strv_add(&s->held, e->path) < 0 ? err_oom(err) : SYNC_NOTHING;
     if (!host_changed || !h->mode)
         return SYNC_OUT;
     if (S_ISDIR(h->mode) && S_ISDIR(c->mode)) /* only their modes differ */
@@ -378,22 +359,19 @@ static int first_copy(struct rundir *rd, int workspace, const struct ignore *hid
 
 int sync_copy_in(struct rundir *rd, int workspace, const struct ignore *hidden, const struct progress *p, struct strv *notes,
                  struct err *err) {
-    CLEANUP(syncer_done) struct syncer s = {.run = rd->name, .hidden = hidden, .in_only = true};
+    CLEANUP(syncer_done)
+    struct syncer s = {.root = {[SYNC_HOST] = workspace}, .run = rd->name, .hidden = hidden, .in_only = true};
     CLEANUP(closep) int tree = -1;
     struct err why = {0};
     int r = manifest_load(rd->fd, MANIFEST, &s.base, &why);
 
     if (r == -ENOENT)
         return first_copy(rd, workspace, hidden, p, notes, err);
-    if (r < 0) {
-        if (err)
-            *err = why;
-        return r;
-    }
+    if (r < 0)
+        return err_set(err, r, "%.900s", why.msg);
     tree = open_tree(rd, err);
     if (tree < 0)
         return tree;
-    s.root[SYNC_HOST] = workspace;
     s.root[SYNC_COPY] = tree;
     r = sync_rounds(&s, rd->fd, err);
     return r < 0 || !notes ? r : strv_add_all(notes, &s.left) < 0 ? err_oom(err) : 0;
@@ -401,13 +379,13 @@ int sync_copy_in(struct rundir *rd, int workspace, const struct ignore *hidden, 
 
 int sync_both(struct rundir *rd, int workspace, const struct ignore *hidden, const struct sync_hooks *hooks,
               struct sync_result *ret, struct err *err) {
-    CLEANUP(syncer_done) struct syncer s = {.run = rd->name, .hidden = hidden, .hooks = *hooks};
+    CLEANUP(syncer_done)
+    struct syncer s = {.root = {[SYNC_HOST] = workspace}, .run = rd->name, .hidden = hidden, .hooks = *hooks};
     CLEANUP(closep) int tree = open_tree(rd, err);
     int r = tree < 0 ? tree : manifest_load(rd->fd, MANIFEST, &s.base, err);
 
     if (r < 0)
         return r;
-    s.root[SYNC_HOST] = workspace;
     s.root[SYNC_COPY] = tree;
     r = sync_rounds(&s, rd->fd, err);
     if (r < 0)

@@ -39,7 +39,6 @@ static int stage_file(int from, int to, const char *path, const struct manifest_
     struct place_meta meta = {.mode = (mode_t)seen->mode, .mtime_ns = seen->mtime_ns};
     CLEANUP(freep) char *temp = NULL;
     struct manifest_stamp now;
-    struct stat st;
     int r = fd < 0 ? fd : xattrs_read(fd, &xattrs);
 
     if (r < 0)
@@ -49,8 +48,7 @@ static int stage_file(int from, int to, const char *path, const struct manifest_
     r = place_stage_file(to, path, fd, &meta, &temp, err);
     if (r < 0)
         return r;
-    r = fstat(fd, &st) < 0 ? -errno : 0;
-    now = manifest_stamp_of(&st);
+    r = manifest_stamp_fd(fd, &now);
     if (r == 0 && !manifest_same(&now, seen)) /* written while it was read: what was read may be half of it */
         r = -ESTALE;
     if (r < 0) {
@@ -80,14 +78,13 @@ static int stage_thing(int from, int to, const char *path, const struct manifest
  * another process may have written to the file already. That shows in the mtime, which is not "now" but the source's; unless
  * the source is that new itself.
  */
-static struct manifest_stamp stamp_placed(struct syncer *s, enum sync_side side, const char *path, const struct stat *staged) {
-    struct manifest_stamp was = manifest_stamp_of(staged), now;
-    struct stat st;
+static struct manifest_stamp stamp_placed(struct syncer *s, enum sync_side side, const char *path,
+                                          const struct manifest_stamp *was) {
+    struct manifest_stamp now;
 
-    if (place_stat(s->root[side], path, &st) < 0) /* removed already: a ctime of 0 lets the next sync see that */
-        st = (struct stat){.st_mode = staged->st_mode};
-    now = manifest_stamp_of(&st);
-    if (now.ino != was.ino || now.mtime_ns != was.mtime_ns || now.size != was.size || now.mode != was.mode ||
+    if (place_stamp(s->root[side], path, &now) < 0)
+        now.mode = was->mode; /* removed already: a ctime of 0 lets the next sync see that */
+    if (now.ino != was->ino || now.mtime_ns != was->mtime_ns || now.size != was->size || now.mode != was->mode ||
         (side == SYNC_HOST && S_ISREG(now.mode) && now.mtime_ns >= s->before))
         now.ctime_ns = 0;
     return now;
@@ -108,12 +105,12 @@ static int carry_content(struct syncer *s, enum sync_side from, const struct man
     enum sync_side to = from == SYNC_HOST ? SYNC_COPY : SYNC_HOST;
     const struct manifest_stamp nothing = {0}, *there = sync_stamp(e, to);
     CLEANUP(load_done) struct load l = {0};
-    struct stat staged;
+    struct manifest_stamp staged;
     int r = stage_thing(s->root[from], s->root[to], e->path, sync_stamp(e, from), &l, err);
 
     if (r < 0)
         return r;
-    r = place_stat(s->root[to], l.temp, &staged);
+    r = place_stamp(s->root[to], l.temp, &staged);
     if (r < 0)
         return place_err(err, r, "write", e->path);
     if (S_ISDIR(there->mode)) {
@@ -132,7 +129,7 @@ static int carry_content(struct syncer *s, enum sync_side from, const struct man
 static int carry_folder(struct syncer *s, enum sync_side from, const struct manifest_entry *e, struct err *err) {
     enum sync_side to = from == SYNC_HOST ? SYNC_COPY : SYNC_HOST;
     const struct manifest_stamp *there = sync_stamp(e, to);
-    struct stat st;
+    struct manifest_stamp made;
     int r = 0;
 
     if (there->mode && !S_ISDIR(there->mode))
@@ -142,8 +139,8 @@ static int carry_folder(struct syncer *s, enum sync_side from, const struct mani
     r = place_dir(s->root[to], e->path, (mode_t)sync_stamp(e, from)->mode | 0700, err);
     if (r < 0)
         return r;
-    r = place_stat(s->root[to], e->path, &st);
-    return r < 0 ? place_err(err, r, "look at", e->path) : note_carried(s, from, e, true, manifest_stamp_of(&st), err);
+    r = place_stamp(s->root[to], e->path, &made);
+    return r < 0 ? place_err(err, r, "look at", e->path) : note_carried(s, from, e, true, made, err);
 }
 
 /* One walk may miss a name that is being renamed: what was not seen is looked for before the other side's goes. */
@@ -185,13 +182,10 @@ static char *beside_name(const char *path, const char *run, unsigned k) {
 
 /* A sync that was killed has put it there already. */
 static bool is_same_version(int root, const char *a, const char *b) {
-    CLEANUP(closep) int x = place_open(root, a, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    CLEANUP(closep) int y = place_open(root, b, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    CLEANUP(freep) char *from = place_link_target(root, a), *to = place_link_target(root, b);
+    CLEANUP(closep) int x = place_read(root, a), y = place_read(root, b);
+    CLEANUP(freep) char *to = place_link_target(root, a);
 
-    if (from || to)
-        return from && to && str_eq(from, to);
-    return x >= 0 && y >= 0 && same_content(x, y, INT64_MAX) == 1;
+    return to ? place_links_to(root, b, to) : x >= 0 && y >= 0 && same_content(x, y, INT64_MAX) == 1;
 }
 
 static int stage_beside(struct syncer *s, const struct manifest_entry *e, char **ret_name, struct err *err) {
@@ -261,26 +255,6 @@ static int settle_failure(struct syncer *s, const char *path, int r, const struc
     return r;
 }
 
-static void count(struct syncer *s, const struct manifest_entry *e, uint8_t action) {
-    if (S_ISDIR(e->host.mode | e->copy.mode) && !is_switch(e))
-        return;
-    if (action == SYNC_OUT)
-        s->out++;
-    else
-        s->in++;
-}
-
-static int carry_by_plan(struct syncer *s, size_t i, struct err *err) {
-    const struct manifest_entry *e = manifest_at(s->now, i);
-    uint8_t action = s->actions[i];
-    struct err why = {0};
-    int r = carry_path(s, source_of(action), e, &why);
-
-    if (r == 0)
-        count(s, e, action);
-    return settle_failure(s, e->path, r, &why, err);
-}
-
 /* The host's version stays where it is and goes to the copy, when the copy's is safe beside it. */
 static int put_beside(struct syncer *s, size_t i, struct err *err) {
     const struct manifest_entry *e = manifest_at(s->now, i);
@@ -312,11 +286,31 @@ static int note_same(struct syncer *s, const struct manifest_entry *e, bool sett
     return manifest_set(s->base, e->path, &host, &copy, err);
 }
 
+/* A folder that something was put into meanwhile, or that has a hidden name in it, stays. If the other side has it again, that
+ * is noted; if not, the next sync tries again. */
+static int keep_folder(struct syncer *s, const struct manifest_entry *e, struct err *err) {
+    struct manifest_stamp host, copy;
+
+    if (place_stamp(s->root[SYNC_HOST], e->path, &host) < 0 || place_stamp(s->root[SYNC_COPY], e->path, &copy) < 0)
+        return 0;
+    return manifest_set(s->base, e->path, &host, &copy, err);
+}
+
 static int carry_now(struct syncer *s, size_t i, struct err *err) {
-    int r = carry_by_plan(s, i, err);
+    const struct manifest_entry *e = manifest_at(s->now, i);
+    bool is_out = s->actions[i] == SYNC_OUT, is_folder = S_ISDIR(e->host.mode | e->copy.mode);
+    bool stays = is_folder && is_deletion(e, s->actions[i]);
+    struct err why = {0};
+    int r = carry_path(s, source_of(s->actions[i]), e, &why);
 
     s->actions[i] |= DONE;
-    return r;
+    if (r == 0 && (!is_folder || is_switch(e))) {
+        s->out += is_out;
+        s->in += !is_out;
+    }
+    if (stays && (r == -ENOTEMPTY || r == -ESTALE))
+        return keep_folder(s, e, err);
+    return settle_failure(s, e->path, r, &why, err);
 }
 
 /* What can be done without anything going away; the rest is not marked as done. */
@@ -349,45 +343,6 @@ static int make_one(struct syncer *s, size_t i, struct manifest *waiting, struct
     return 0;
 }
 
-static int make_new(struct syncer *s, struct err *err) {
-    CLEANUP(manifest_freep) struct manifest *waiting = manifest_new();
-    int r = waiting ? 0 : err_oom(err);
-
-    for (size_t i = 0; r == 0 && i < manifest_count(s->now); i++)
-        r = make_one(s, i, waiting, err);
-    return r;
-}
-
-/* A folder that something was put into meanwhile, or that has a hidden name in it, stays. If the other side has it again, that
- * is noted; if not, the next sync tries again. */
-static int keep_folder(struct syncer *s, const struct manifest_entry *e, struct err *err) {
-    struct manifest_stamp host, copy;
-    struct stat st[2];
-
-    if (place_stat(s->root[SYNC_HOST], e->path, &st[SYNC_HOST]) < 0 ||
-        place_stat(s->root[SYNC_COPY], e->path, &st[SYNC_COPY]) < 0)
-        return 0;
-    host = manifest_stamp_of(&st[SYNC_HOST]);
-    copy = manifest_stamp_of(&st[SYNC_COPY]);
-    return manifest_set(s->base, e->path, &host, &copy, err);
-}
-
-static int remove_one(struct syncer *s, size_t i, struct err *err) {
-    const struct manifest_entry *e = manifest_at(s->now, i);
-    struct err why = {0};
-    int r;
-
-    if (!is_deletion(e, s->actions[i]))
-        return 0;
-    r = carry_path(s, source_of(s->actions[i]), e, &why);
-    if (r == 0)
-        count(s, e, s->actions[i]);
-    s->actions[i] |= DONE;
-    if (S_ISDIR(e->host.mode | e->copy.mode) && (r == -ENOTEMPTY || r == -ESTALE))
-        return keep_folder(s, e, err);
-    return settle_failure(s, e->path, r, &why, err);
-}
-
 static int close_folder(struct syncer *s, size_t i, struct err *err) {
     const struct manifest_entry *e = manifest_at(s->now, i);
     uint8_t action = s->actions[i] & (uint8_t)~DONE;
@@ -403,11 +358,15 @@ static int close_folder(struct syncer *s, size_t i, struct err *err) {
 }
 
 int sync_do(struct syncer *s, struct err *err) {
+    CLEANUP(manifest_freep) struct manifest *waiting = manifest_new();
     size_t n = manifest_count(s->now);
-    int r = make_new(s, err);
+    int r = waiting ? 0 : err_oom(err);
 
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = make_one(s, i, waiting, err);
     for (size_t i = n; r == 0 && i-- > 0;)
-        r = remove_one(s, i, err);
+        if (is_deletion(manifest_at(s->now, i), s->actions[i]))
+            r = carry_now(s, i, err);
     for (size_t i = 0; r == 0 && i < n; i++)
         if (is_carry(s->actions[i]))
             r = carry_now(s, i, err);

@@ -15,9 +15,7 @@
 #include "os/safepath.h"
 #include "workspace/mode/worktree_priv.h"
 
-/* -- the host's side: worktrees/ID ---------------------------------------------------------------------------------------- */
-
-/* The host's side of a linked worktree: gitrepository-layout(5), worktrees/ID. */
+/* -- the host's side of a linked worktree: gitrepository-layout(5), worktrees/ID ------------------------------------------ */
 
 /* Whether worktrees/ID leads to our tree: a worktree of the user's can have that name too. */
 static bool is_ours(const struct worktree *w, int dir) {
@@ -56,15 +54,6 @@ static int write_line(int dir, const char *name, const char *before, const char 
     return line ? gitrepo_write(dir, name, line, strlen(line), 0644, err) : err_oom(err);
 }
 
-static int fill_registered(const struct worktree *w, int dir, struct err *err) {
-    int r = write_line(dir, "gitdir", w->tree_path, "/.git", err);
-
-    r = r < 0 ? r : write_line(dir, "HEAD", "ref: refs/heads/" WORKTREE_GROUP "/", w->rd->name, err);
-    r = r < 0 ? r : write_line(dir, "commondir", "../..", "", err);
-    r = r < 0 ? r : worktree_copy(w->git.fd, "index", dir, "index", WORKTREE_INDEX_MAX, err);
-    return r;
-}
-
 static int register_tree(struct worktree *w, struct err *err) {
     CLEANUP(closep) int all = gitrepo_make_dir(w->repo.common, "worktrees", 0777, err);
     CLEANUP(freep) char *target = str_dupf("%s/worktrees/%s", w->repo.common_path, w->id);
@@ -79,9 +68,11 @@ static int register_tree(struct worktree *w, struct err *err) {
     if (fstatat(all, w->id, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return err_set(err, -EEXIST, "the repository has a worktree '%s' already; see 'git worktree list'", w->id);
     dir = gitrepo_make_dir(all, w->id, 0777, err);
-    r = dir < 0 ? dir : fill_registered(w, dir, err);
-    r = r < 0 ? r : write_line(w->tree, ".git", "gitdir: ", target, err);
-    return r;
+    r = dir < 0 ? dir : write_line(dir, "gitdir", w->tree_path, "/.git", err);
+    r = r < 0 ? r : write_line(dir, "HEAD", "ref: refs/heads/" WORKTREE_GROUP "/", w->rd->name, err);
+    r = r < 0 ? r : write_line(dir, "commondir", "../..", "", err);
+    r = r < 0 ? r : worktree_copy(w->git.fd, "index", dir, "index", WORKTREE_INDEX_MAX, err);
+    return r < 0 ? r : write_line(w->tree, ".git", "gitdir: ", target, err);
 }
 
 static const char known_file[] = "tip";
@@ -169,23 +160,10 @@ int worktree_copy(int from, const char *from_name, int to, const char *to_name, 
     return gitrepo_write(to, to_name, buf_str(&data), data.len, 0644, err);
 }
 
-/* git-check-ref-format(1), for what rundir_check_name() lets through. */
-static int check_branch(const char *name, struct err *err) {
-    if (strstr(name, "..") || str_ends(name, ".") || str_ends(name, ".lock"))
-        return err_usage(err, "'%s' cannot name a branch: no '..', and neither '.' nor '.lock' at the end", name);
-    return 0;
-}
-
-static int set_info(struct rundir *rd, const char *commit, struct err *err) {
-    CLEANUP(freep) char *branch = str_dupf(WORKTREE_GROUP "/%s", rd->name);
-
-    if (!branch || str_set(&rd->info.branch, branch) < 0 || str_set(&rd->info.base_commit, commit) < 0)
-        return err_oom(err);
-    return rundir_save(rd, err);
-}
-
 /* Everything in the run's folder first, then what the repository knows of. */
 static int make_tree(struct worktree *w, const char *commit, const struct ignore *hidden, struct err *err) {
+    CLEANUP(freep) char *branch = str_dupf(WORKTREE_GROUP "/%s", w->rd->name);
+    struct run_info *info = &w->rd->info;
     int r;
 
     w->tree = worktree_make_dir(w, "tree", err);
@@ -194,7 +172,9 @@ static int make_tree(struct worktree *w, const char *commit, const struct ignore
     r = r < 0 ? r : worktree_set_known(w, commit, err);
     if (r < 0)
         return r;
-    r = set_info(w->rd, commit, err);
+    if (!branch || str_set(&info->branch, branch) < 0 || str_set(&info->base_commit, commit) < 0)
+        return err_oom(err);
+    r = rundir_save(w->rd, err);
     r = r < 0 ? r : gitrefs_move(&w->repo, WORKTREE_GROUP, w->rd->name, NULL, commit, err);
     if (r < 0)
         return r;
@@ -212,9 +192,12 @@ static int make_tree(struct worktree *w, const char *commit, const struct ignore
 int worktree_make(struct rundir *rd, int workspace, const struct ignore *hidden, struct worktree_view *ret, struct err *err) {
     CLEANUP(worktree_end) struct worktree w = WORKTREE_INIT;
     char commit[GIT_HEX_SIZE] = {0};
-    int r = check_branch(rd->name, err);
+    int r;
 
-    r = r < 0 ? r : worktree_begin(&w, rd, workspace, err);
+    /* git-check-ref-format(1), for what rundir_check_name() lets through. */
+    if (strstr(rd->name, "..") || str_ends(rd->name, ".") || str_ends(rd->name, ".lock"))
+        return err_usage(err, "'%s' cannot name a branch: no '..', and neither '.' nor '.lock' at the end", rd->name);
+    r = worktree_begin(&w, rd, workspace, err);
     if (r < 0)
         return r;
     r = gitrefs_head(&w.repo, commit, err);

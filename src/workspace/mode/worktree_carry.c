@@ -259,7 +259,7 @@ static int carry_commits(struct worktree *w, int git, struct err *err) {
     if (r < 0)
         return r;
     if (others > 0)
-        log_line("worktree: %d commit%s on other branches inside, not carried over; merge them in the run '%s'", others,
+        log_note("worktree: %d commit%s on other branches inside, not carried over; merge them in the run '%s'", others,
                  others == 1 ? " is" : "s are", w->rd->name);
     return commits + others;
 }

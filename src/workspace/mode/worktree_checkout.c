@@ -65,7 +65,7 @@ int worktree_checkout(struct worktree *w, const char *commit, const struct ignor
     /* A list, not --all: git before 2.36 would check out the skipped ones, too. */
     r = r < 0 ? r : run_git(w, GIT_ARGS("checkout-index", "-q", "-u", "-z", "--stdin"), w->tree, &l.visible, NULL, err);
     if (r >= 0 && l.submodules)
-        log_line("worktree: %zu submodule%s left empty", l.submodules, l.submodules == 1 ? " is" : "s are");
+        log_note("worktree: %zu submodule%s left empty", l.submodules, l.submodules == 1 ? " is" : "s are");
     buf_done(&l.visible);
     buf_done(&l.hidden);
     return r;
@@ -81,21 +81,10 @@ static int skipped_paths(const struct buf *text, struct strv *ret) {
     return 0;
 }
 
-static bool has_path(const struct strv *sorted, const char *s) {
-    return sorted->len && bsearch(&s, sorted->v, sorted->len, sizeof(char *), str_compare);
-}
-
-static bool same_link(int a, int b) {
-    char x[PATH_MAX], y[sizeof x];
-    ssize_t n = readlinkat(a, "", x, sizeof x);
-
-    return n >= 0 && readlinkat(b, "", y, sizeof y) == n && memcmp(x, y, (size_t)n) == 0;
-}
-
 /* Whether the workspace has at the path what the commit has. Git is not asked: it would open a FIFO named .gitattributes. */
 static bool is_clean(const struct worktree *w, const struct walk_entry *e, const struct stat *host) {
-    int flags = S_ISLNK(host->st_mode) ? O_PATH : O_RDONLY | O_NONBLOCK | O_NOCTTY;
     CLEANUP(closep) int a = -1, b = -1;
+    CLEANUP(freep) char *target = NULL;
 
     if ((host->st_mode & S_IFMT) != (e->st.st_mode & S_IFMT))
         return false;
@@ -103,9 +92,13 @@ static bool is_clean(const struct worktree *w, const struct walk_entry *e, const
         return true;
     if (host->st_size != e->st.st_size || (S_ISREG(host->st_mode) && (host->st_mode ^ e->st.st_mode) & S_IXUSR))
         return false;
-    a = place_open(w->workspace, e->path, flags);
-    b = openat(e->dir, e->name, flags | O_NOFOLLOW | O_CLOEXEC);
-    return a >= 0 && b >= 0 && (S_ISLNK(host->st_mode) ? same_link(a, b) : same_content(a, b, INT64_MAX) == 1);
+    if (S_ISLNK(host->st_mode)) {
+        target = place_link_target(w->tree, e->path);
+        return place_links_to(w->workspace, e->path, target);
+    }
+    a = place_read(w->workspace, e->path);
+    b = place_read(w->tree, e->path);
+    return a >= 0 && b >= 0 && same_content(a, b, INT64_MAX) == 1;
 }
 
 struct checkout_listing {
@@ -151,7 +144,7 @@ static int mark_hidden(const struct worktree *w, const struct buf *before, struc
         return r;
     r = run_git(w, GIT_ARGS("ls-files", "-z"), w->tree, NULL, &after, err);
     for (const char *p = buf_str(&after), *end = p + after.len; r >= 0 && p < end; p += strlen(p) + 1)
-        if (has_path(&hidden, p))
+        if (bsearch(&p, hidden.v, hidden.len, sizeof(char *), str_compare))
             buf_add(&marked, p, strlen(p) + 1);
     if (r >= 0 && !buf_ok(&marked))
         return err_oom(err);

@@ -416,10 +416,6 @@ const struct journal_entry *journal_at(const struct journal *j, size_t i) {
     return i < j->n ? &j->slots[i]->e : NULL;
 }
 
-uint64_t journal_stored(const struct journal *j) {
-    return j->stored_bytes;
-}
-
 size_t journal_not_stored(const struct journal *j) {
     return j->not_stored;
 }

@@ -57,5 +57,4 @@ size_t journal_count(const struct journal *j);
 const struct journal_entry *journal_at(const struct journal *j, size_t i); /* in the order of adding */
 /* Descriptor of the content; -ENOENT: not stored. */
 int journal_blob(const struct journal *j, const struct journal_entry *e);
-uint64_t journal_stored(const struct journal *j);   /* bytes */
 size_t journal_not_stored(const struct journal *j); /* files whose content was not stored */

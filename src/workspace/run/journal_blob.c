@@ -93,15 +93,9 @@ void journal_unkeep(struct journal *j, uint64_t blob) {
         unlinkat(j->base, name_of(blob).s, 0);
 }
 
-/* Asked by path: e may be the caller's copy. */
-static bool is_linked(const struct journal *j, const struct journal_entry *e) {
-    const struct journal_slot *s = journal_lookup(j, e->path, journal_hash(j, e->path));
-
-    return s && s->linked;
-}
-
 int journal_blob(const struct journal *j, const struct journal_entry *e) {
     CLEANUP(closep) int base = -1, fd = -1;
+    const struct journal_slot *s;
     struct stat st;
 
     if (!e->blob)
@@ -110,30 +104,13 @@ int journal_blob(const struct journal *j, const struct journal_entry *e) {
     fd = base < 0 ? -1 : openat(base, name_of(e->blob).s, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) < 0)
         return -errno;
-    if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != e->size || (is_linked(j, e) && mtime_of(&st) != e->mtime_ns))
+    s = journal_lookup(j, e->path, journal_hash(j, e->path)); /* by path: e may be the caller's copy */
+    if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != e->size || (s && s->linked && mtime_of(&st) != e->mtime_ns))
         return -ENOENT; /* not what was stored any more */
     return TAKE_FD(fd);
 }
 
 /* -- what is at a path now ------------------------------------------------------------------------------------------------ */
-
-static enum journal_kind kind_of(mode_t mode) {
-    if (S_ISREG(mode))
-        return JOURNAL_FILE;
-    if (S_ISDIR(mode))
-        return JOURNAL_DIR;
-    return S_ISLNK(mode) ? JOURNAL_LINK : JOURNAL_OTHER;
-}
-
-/* By the magic link of a descriptor: exactly the file that was looked at, never a FIFO or a device. */
-static int reopen_fd(int fd, int flags) {
-    char self[40];
-    int opened;
-
-    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
-    opened = open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags);
-    return opened < 0 ? -errno : opened;
-}
 
 static int look_at_link(struct journal *j, int fd, struct journal_entry *e) {
     char to[PATH_MAX];
@@ -151,11 +128,15 @@ static int look_at_link(struct journal *j, int fd, struct journal_entry *e) {
 
 /* Unreadable files are recorded by name only. */
 static int look_inside(struct journal *j, int fd, struct journal_entry *e, int *ret_content) {
-    CLEANUP(closep) int opened = reopen_fd(fd, e->kind == JOURNAL_DIR ? O_DIRECTORY : 0);
+    CLEANUP(closep) int opened = -1;
+    char self[40];
     int r;
 
+    /* By the magic link of a descriptor: exactly the file that was looked at, never a FIFO or a device. */
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    opened = open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (e->kind == JOURNAL_DIR ? O_DIRECTORY : 0));
     if (opened < 0)
-        return opened == -EACCES || opened == -EPERM ? 0 : opened;
+        return errno == EACCES || errno == EPERM ? 0 : -errno;
     buf_clear(&j->xattrs);
     r = xattrs_read(opened, &j->xattrs);
     if (r < 0 && r != -EACCES && r != -EPERM)
@@ -172,14 +153,17 @@ static int look_at_fd(struct journal *j, int fd, struct journal_entry *e, int *r
 
     if (fstat(fd, &st) < 0)
         return -errno;
-    e->kind = kind_of(st.st_mode);
+    e->kind = S_ISREG(st.st_mode)   ? JOURNAL_FILE
+              : S_ISDIR(st.st_mode) ? JOURNAL_DIR
+              : S_ISLNK(st.st_mode) ? JOURNAL_LINK
+                                    : JOURNAL_OTHER;
     e->mode = st.st_mode & 07777;
     e->dev = st.st_dev;
     e->ino = st.st_ino;
     switch (e->kind) {
     case JOURNAL_FILE:
         e->size = (uint64_t)st.st_size;
-        e->mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+        e->mtime_ns = mtime_of(&st);
         return look_inside(j, fd, e, ret_content);
     case JOURNAL_DIR:
         return look_inside(j, fd, e, NULL);

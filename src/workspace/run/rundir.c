@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes, locks and removes the folders of runs; run.json. */
+/* Makes, locks, finds and removes the folders of runs; run.json. */
 #include "workspace/run/rundir.h"
 
 #include <errno.h>
@@ -14,12 +14,16 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "config/load/paths.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/file.h"
 #include "os/hidden.h"
 #include "os/remove.h"
-#include "workspace/run/rundir_priv.h"
+
+#define RUNDIR_JSON "run.json"
+#define RUNDIR_LOCK "lock"
 
 /* -- run.json (spec/run-folder.md) ------------------------------------------------------------------------------------------ */
 
@@ -79,7 +83,8 @@ int rundir_folder(char *const *environ_, const char *home, char **ret, struct er
     return paths_state_if_home(environ_, home, "runs", ret, err);
 }
 
-int rundir_open_runs(const char *runs, bool make, struct err *err) {
+/* Refused if it is a link or another user could write in it: what is in a run's folder ends up in the workspace. */
+static int open_runs(const char *runs, bool make, struct err *err) {
     return paths_open_own(runs, make, "what is in there would reach your files", err);
 }
 
@@ -104,7 +109,7 @@ int rundir_check_name(const char *name, struct err *err) {
     return 0;
 }
 
-/* A listing looks at the lock for a moment (rundir_list.c): that must not look like a run. */
+/* A listing looks at the lock for a moment: that must not look like a run. */
 static int lock_soon(int fd) {
     const struct timespec moment = {.tv_nsec = LOCK_WAIT_MS * 1000000L};
 
@@ -133,40 +138,16 @@ static int take_lock(int dir, const char *name, int how, int *ret, struct err *e
     return 0;
 }
 
-static bool is_in_place(int runs, const struct rundir *r) {
-    struct stat a, b;
-
-    return fstatat(runs, r->name, &a, AT_SYMLINK_NOFOLLOW) == 0 && fstat(r->fd, &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
-}
-
-int rundir_take_lock(int runs, struct rundir *rd, struct err *err) {
-    int r = take_lock(rd->fd, rd->name, 0, &rd->lock, err);
-
-    return r < 0 || is_in_place(runs, rd) ? r : err_set(err, -ENOENT, "run '%s' was removed just now", rd->name);
-}
-
 /* In direct mode the work itself is in the workspace, and the first change of a file waits for this: no fsync there. */
-static int write_info(int dir, const struct run_info *info, struct err *err) {
+int rundir_save(struct rundir *rd, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(RUN_INFO_MAX);
-    unsigned sync = info->mode == WORKSPACE_DIRECT ? 0 : FILE_SYNC;
-    int r = run_info_write(info, &text, err);
+    unsigned sync = rd->info.mode == WORKSPACE_DIRECT ? 0 : FILE_SYNC;
+    int r = run_info_write(&rd->info, &text, err);
 
     if (r < 0)
         return r;
-    r = file_replace_at(dir, RUNDIR_JSON, 0600, FILE_SOLE | sync, buf_str(&text), text.len);
+    r = file_replace_at(rd->fd, RUNDIR_JSON, 0600, FILE_SOLE | sync, buf_str(&text), text.len);
     return r < 0 ? err_sys(err, r, "write the description of the run") : 0;
-}
-
-int rundir_save(struct rundir *r, struct err *err) {
-    return write_info(r->fd, &r->info, err);
-}
-
-/* A folder is only replaced by rename() if it is empty, and no run's folder ever is: that makes names unique. */
-static int settle_name(int runs, const char *hidden, const char *name) {
-    if (renameat(runs, hidden, runs, name) == 0)
-        return 0;
-    return errno == ENOTEMPTY || errno == ENOTDIR ? -EEXIST : -errno;
 }
 
 /* The last name of the workspace, in letters that are also good for a branch of git: no dots. */
@@ -193,7 +174,7 @@ static int settle_anywhere(int runs, const char *hidden, const char *workspace, 
         for (size_t k = 0; k < LETTERS; k++)
             letters[k] = alphanumeric[(unsigned char)letters[k] % 26];
         snprintf(ret_name, RUNDIR_NAME_MAX + 1, "%s-%s", stem, letters);
-        r = settle_name(runs, hidden, ret_name);
+        r = hidden_publish(runs, hidden, ret_name);
     }
     return r;
 }
@@ -207,10 +188,10 @@ static int create_in(int runs, const char *name, struct rundir *rd, char ret_nam
     if (rd->fd < 0)
         return err_sys(err, rd->fd, "make the folder of a run");
     r = take_lock(rd->fd, hidden, O_CREAT, &rd->lock, err);
-    r = r < 0 ? r : write_info(rd->fd, &rd->info, err);
+    r = r < 0 ? r : rundir_save(rd, err);
     if (r == 0) {
         snprintf(ret_name, RUNDIR_NAME_MAX + 1, "%s", name ? name : "");
-        r = name ? settle_name(runs, hidden, name) : settle_anywhere(runs, hidden, rd->info.workspace, ret_name);
+        r = name ? hidden_publish(runs, hidden, name) : settle_anywhere(runs, hidden, rd->info.workspace, ret_name);
         if (r == -EEXIST)
             err_set(err, r, "there is a run named '%s' already", ret_name);
         else if (r < 0)
@@ -230,7 +211,7 @@ int rundir_create(const char *runs, const char *name, const struct run_info *inf
     if (r < 0)
         return r;
     r = copy_info(info, &rd.info, err);
-    dir = r < 0 ? r : rundir_open_runs(runs, true, err);
+    dir = r < 0 ? r : open_runs(runs, true, err);
     if (dir < 0)
         return dir;
     r = hidden_lock(dir);
@@ -249,33 +230,170 @@ int rundir_create(const char *runs, const char *name, const struct run_info *inf
     return 0;
 }
 
-static int remove_locked(struct rundir *r, struct err *err) {
-    CLEANUP(closep) int runs = openat(r->fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    char gone[HIDDEN_NAME_SIZE];
-    int e;
-
-    if (runs < 0)
-        return err_sys(err, -errno, "open the folder of the runs");
-    if (!is_in_place(runs, r))
-        return err_set(err, -ENOENT, "run '%s' is gone", r->name);
-    e = hidden_retire(runs, r->fd, r->name, gone);
-    if (e < 0)
-        return err_sys(err, e, "remove run '%s'", r->name);
-    e = remove_tree(runs, gone);
-    return e < 0 && e != -ENOENT ? err_sys(err, e, "remove run '%s': something is left in '%s'", r->name, gone) : 0;
-}
-
 int rundir_remove(struct rundir *r, struct err *err) {
-    int e = r->lock >= 0 ? 0 : take_lock(r->fd, r->name, 0, &r->lock, err);
+    CLEANUP(closep) int runs = openat(r->fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int e = runs < 0 ? err_sys(err, -errno, "open the folder of the runs") : 0;
 
-    e = e < 0 ? e : remove_locked(r, err);
+    if (e == 0 && r->lock < 0)
+        e = take_lock(r->fd, r->name, 0, &r->lock, err);
+    e = e < 0 ? e : hidden_remove(runs, r->fd, "run", r->name, err);
     rundir_done(r);
     return e;
 }
 
 void rundir_sweep(const char *runs) {
-    CLEANUP(closep) int dir = runs ? rundir_open_runs(runs, false, NULL) : -1;
+    CLEANUP(closep) int dir = runs ? open_runs(runs, false, NULL) : -1;
 
     if (dir >= 0)
         hidden_sweep(dir);
+}
+
+/* -- finding and listing ------------------------------------------------------------------------------------------------- */
+
+static int read_info(int dir, struct run_info *ret, struct err *err) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(RUN_INFO_MAX);
+    int r = file_read_at(dir, RUNDIR_JSON, 0, &text);
+
+    return r < 0 ? file_err(err, r, RUNDIR_JSON, RUN_INFO_MAX) : run_info_parse(buf_str(&text), text.len, ret, err);
+}
+
+/* Shared, and released at once; takers of the lock try more than once. */
+static bool is_busy(int dir) {
+    CLEANUP(closep) int fd = openat(dir, RUNDIR_LOCK, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+    return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
+}
+
+static void entry_done(struct rundir_entry *e) {
+    free(e->name);
+    run_info_done(&e->info);
+    *e = (struct rundir_entry){0};
+}
+
+void rundir_list_done(struct rundir_list *l) {
+    for (size_t i = 0; i < l->n; i++)
+        entry_done(&l->v[i]);
+    free(l->v);
+    *l = (struct rundir_list){0};
+}
+
+/* Hidden names are of creations and removals; others are no run's. Returns 1 if there is an entry. */
+static int look_at_run(int runs, const char *name, const char *workspace, struct rundir_entry *ret) {
+    CLEANUP(entry_done) struct rundir_entry e = {0};
+    CLEANUP(closep) int dir = -1;
+
+    if (rundir_check_name(name, NULL) < 0)
+        return 0;
+    dir = hidden_open(runs, "run", name, NULL);
+    if (dir < 0 || read_info(dir, &e.info, NULL) < 0)
+        return 0;
+    if (workspace && !str_eq(e.info.workspace, workspace))
+        return 0;
+    e.busy = is_busy(dir);
+    e.name = strdup(name);
+    if (!e.name)
+        return -ENOMEM;
+    *ret = TAKE(e, (struct rundir_entry){0});
+    return 1;
+}
+
+static int newest_first(const void *a, const void *b) {
+    const struct rundir_entry *x = a, *y = b;
+    uint64_t p = x->info.ended_ns ? x->info.ended_ns : x->info.begun_ns,
+             q = y->info.ended_ns ? y->info.ended_ns : y->info.begun_ns;
+
+    return p != q ? (p < q) - (p > q) : strcmp(x->name, y->name);
+}
+
+int rundir_list(const char *runs, const char *workspace, struct rundir_list *ret, struct err *err) {
+    CLEANUP(rundir_list_done) struct rundir_list l = {0};
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *de;
+    int fd = open_runs(runs, false, err), r;
+
+    if (fd < 0 && fd != -ENOENT)
+        return fd;
+    r = fd < 0 ? 0 : dir_take(fd, &d);
+    while (r >= 0 && (de = dir_next(&d))) {
+        CLEANUP(entry_done) struct rundir_entry e = {0};
+
+        r = look_at_run(d.fd, de->d_name, workspace, &e);
+        if (r == 1)
+            r = VEC_ADD(l.v, l.n, TAKE(e, (struct rundir_entry){0}));
+    }
+    r = r < 0 ? r : d.error;
+    if (r < 0)
+        return err_sys(err, r, "list the runs in '%s'", runs);
+    if (l.n)
+        qsort(l.v, l.n, sizeof *l.v, newest_first);
+    *ret = TAKE(l, (struct rundir_list){0});
+    return 0;
+}
+
+static int no_such_run(const char *runs, const char *name, struct err *err) {
+    CLEANUP(rundir_list_done) struct rundir_list l = {0};
+    CLEANUP(freep) const char **names = NULL;
+    const char *nearest;
+
+    if (rundir_list(runs, NULL, &l, NULL) < 0)
+        l = (struct rundir_list){0};
+    names = calloc(l.n + 1, sizeof *names);
+    if (!names)
+        return err_oom(err);
+    for (size_t i = 0; i < l.n; i++)
+        names[i] = l.v[i].name;
+    nearest = str_nearest(name, names, l.n);
+    if (nearest)
+        return err_set(err, -ENOENT, "there is no run '%s'; do you mean '%s'?", name, nearest);
+    return err_set(err, -ENOENT, "there is no run '%s'", name);
+}
+
+int rundir_open(const char *runs, const char *name, bool lock, struct rundir *ret, struct err *err) {
+    CLEANUP(rundir_done) struct rundir rd = RUNDIR_INIT;
+    CLEANUP(closep) int dir = -1;
+    int r = rundir_check_name(name, err);
+
+    if (r < 0)
+        return r;
+    dir = open_runs(runs, false, err);
+    if (dir < 0)
+        return dir == -ENOENT ? no_such_run(runs, name, err) : dir;
+    rd.fd = hidden_open(dir, "run", name, err);
+    if (rd.fd < 0)
+        return rd.fd == -ENOENT ? no_such_run(runs, name, err) : rd.fd;
+    rd.name = strdup(name);
+    rd.path = str_dupf("%s/%s", runs, name);
+    if (!rd.name || !rd.path)
+        return err_oom(err);
+    r = lock ? take_lock(rd.fd, name, 0, &rd.lock, err) : 0;
+    if (r == 0 && lock && !hidden_is_in_place(dir, name, rd.fd))
+        r = -ENOENT; /* removed just now */
+    if (r == -EBUSY)
+        return r;
+    r = r < 0 ? r : read_info(rd.fd, &rd.info, err);
+    if (r < 0)
+        return r == -ENOENT ? no_such_run(runs, name, err) : err_ctx(err, r, "run '%s'", name);
+    *ret = TAKE(rd, (struct rundir)RUNDIR_INIT);
+    return 0;
+}
+
+int rundir_prune(const char *runs, const char *workspace, size_t keep, struct err *err) {
+    CLEANUP(rundir_list_done) struct rundir_list l = {0};
+    int r = rundir_list(runs, workspace, &l, err);
+
+    for (size_t i = 0; r >= 0 && i < l.n; i++) {
+        const struct rundir_entry *e = &l.v[i];
+
+        if (e->info.named || e->info.mode != WORKSPACE_DIRECT)
+            continue;
+        if (keep > 0)
+            keep--;
+        else if (!e->busy) {
+            struct rundir rd = RUNDIR_INIT;
+
+            r = rundir_open(runs, e->name, true, &rd, err);
+            r = r == -EBUSY || r == -ENOENT ? 0 : r < 0 ? r : rundir_remove(&rd, err); /* another process may be quicker */
+        }
+    }
+    return r;
 }

@@ -10,6 +10,7 @@
  *         git/          worktree: the git directory that the sandbox sees
  *         manifest      sync, worktree: what the copy looked like when it was made (manifest.h)
  *         journal base/ what was in the workspace before (journal.h)
+ *         killed        it was killed, and has changes: not to be compared again at each start
  *         undo/         the last apply, so that it can be taken back (apply.h)
  */
 #pragma once
@@ -17,6 +18,7 @@
 #include "base/strv.h"
 #include "config/settings.h"
 
+struct buf;
 struct err;
 
 struct run_info {
@@ -30,6 +32,13 @@ struct run_info {
     bool named;                 /* the user gave the name: the run stays when nothing changed, and is used again */
 };
 void run_info_done(struct run_info *i);
+
+/* run.json. The ceiling: the longest command that Linux executes (6 MiB), every byte of it as \u00XX. */
+enum { RUN_INFO_MAX = 40 * 1024 * 1024 };
+int run_info_write(const struct run_info *i, struct buf *out, struct err *err);
+int run_info_parse(const char *text, size_t len, struct run_info *ret, struct err *err); /* -EBADMSG */
+
+#define RUNDIR_KILLED "killed"
 
 struct rundir {
     char *name, *path;

@@ -169,7 +169,7 @@ static void a_removed_line_is_found(void **state) {
 
     memmove(line, next, n - (size_t)(next - text));
     put(s, "user.jsonl", text, n - (size_t)(next - line));
-    expect(s, "user.jsonl", 2, "1 lines before it were removed");
+    expect(s, "user.jsonl", 2, "1 line before it was removed");
 }
 
 static void reordered_lines_are_found(void **state) {
@@ -193,7 +193,7 @@ static void a_missing_first_line_is_found(void **state) {
     char *next = line_of(text, 2);
 
     put(s, "user.jsonl", next, n - (size_t)(next - text));
-    expect(s, "user.jsonl", 1, "1 lines before it were removed");
+    expect(s, "user.jsonl", 1, "1 line before it was removed");
 }
 
 static void a_cut_end_is_found(void **state) {

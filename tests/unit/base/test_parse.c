@@ -243,6 +243,19 @@ static void test_u64(void **state) {
     }
 }
 
+static void test_format_count(void **state) {
+    static const struct {
+        uint64_t n;
+        const char *want;
+    } rows[] = {{0, "0"}, {7, "7"}, {999, "999"}, {1000, "1,000"}, {24620, "24,620"}, {UINT64_MAX, "18,446,744,073,709,551,615"}};
+    char out[32];
+
+    for (size_t k = 0; k < ARRAY_LEN(rows); k++) {
+        format_count(rows[k].n, out);
+        assert_string_equal(out, rows[k].want);
+    }
+}
+
 static void test_format_size(void **state) {
     static const struct {
         uint64_t bytes;
@@ -349,6 +362,7 @@ int main(void) {
         cmocka_unit_test(test_cpus_number),
         cmocka_unit_test(test_u64),
         cmocka_unit_test(test_format_size),
+        cmocka_unit_test(test_format_count),
         cmocka_unit_test(test_size_round_trip),
         cmocka_unit_test(test_format_duration),
         cmocka_unit_test(test_format_time),

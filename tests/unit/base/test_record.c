@@ -73,14 +73,6 @@ static void test_table(void **state) {
     assert_string_equal(buf_str(&empty), "");
 }
 
-static void test_lines(void **state) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(4096);
-
-    record_lines(&kind, &rows[1], 6, false, &b);
-    assert_string_equal(buf_str(&b),
-                        "TAG    longer-tag\nWHY    -\nON     no\nREADY  0 of -1\nFILES  0\nMADE   never\nMODE   direct\n");
-}
-
 static const char first[] =
     "{\"tag\": \"t\xc3\xa9\", \"why\": \"x\\u001b\", \"on\": true, \"status\": 3, \"files\": 12, \"bytes\": 2048, "
     "\"made\": \"1970-01-02T00:00:00Z\", \"mode\": \"overlay\", \"limits\": {\"pids\": 3}, \"hosts\": [\"a\", \"b\"]}",
@@ -126,7 +118,7 @@ static void test_cells(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),
-        cmocka_unit_test(test_lines),
+
         cmocka_unit_test(test_arrays),
         cmocka_unit_test(test_cells),
     };

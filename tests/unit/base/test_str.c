@@ -179,11 +179,18 @@ static void test_add_all(void **state) {
     assert_null(to.v[3]);
 }
 
+static void test_plural(void **state) {
+    assert_string_equal(str_plural(0, "file", "files"), "files");
+    assert_string_equal(str_plural(1, "file", "files"), "file");
+    assert_string_equal(str_plural(UINT64_MAX, "file", "files"), "files");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_starts_and_ends), cmocka_unit_test(test_utf8),       cmocka_unit_test(test_nearest),
         cmocka_unit_test(test_freep),           cmocka_unit_test(test_strv_grows), cmocka_unit_test(test_strv_owns),
         cmocka_unit_test(test_index),           cmocka_unit_test(test_set),        cmocka_unit_test(test_add_all),
+        cmocka_unit_test(test_plural),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,6 +77,8 @@ static const struct {
     {SANDBOX("{\"resources\": {\"memory\": \"NaN\"}}"), "sandbox.resources.memory: 'NaN' is not a size"},
     {SANDBOX("{\"resources\": {\"memory\": \"4\"}}"), "sandbox.resources.memory: '4' is too small"},
     {SANDBOX("{\"resources\": {\"disk\": \"-1\"}}"), "sandbox.resources.disk: '-1' is not a size"},
+    {SANDBOX("{\"resources\": {\"tmp\": \"unlimited\"}}"), "sandbox.resources.tmp: home and /tmp have a size, e.g. 10g"},
+    {SANDBOX("{\"resources\": {\"tmp\": \"10\"}}"), "sandbox.resources.tmp: '10' is too small"},
     {SANDBOX("{\"resources\": {\"swap\": \"-1\"}}"), "sandbox.resources.swap: '-1' is not a size"},
     {SANDBOX("{\"resources\": {\"timeout\": \"-1\"}}"), "sandbox.resources.timeout: '-1' is not a duration"},
     {SANDBOX("{\"resources\": {\"timeout\": \"0\"}}"), "sandbox.resources.timeout: duration '0' must be more than 0"},

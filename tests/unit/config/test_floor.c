@@ -8,9 +8,9 @@ static void test_clamps_everything(void **state) {
 
     scene_write(
         sc, POLICY,
-        "{\"floor\": {\"resources\": {\"memory\": \"1g\", \"cpus\": 1, \"pids\": 10, \"swap\": \"0\", \"disk\": \"2g\", \"timeout\": \"1h\"},"
+        "{\"floor\": {\"resources\": {\"memory\": \"1g\", \"cpus\": 1, \"pids\": 10, \"swap\": \"0\", \"disk\": \"2g\", \"tmp\": \"256m\", \"timeout\": \"1h\"},"
         " \"network\": \"limited\", \"sshAgent\": \"auto\", \"keep_alive\": false, \"bypass_tools\": [\"t\"],"
-        " \"mounts\": {\"workspace_writable\": false, \"persist_caches\": false, \"extra\": [{\"from\": \"/b\"}, {\"from\": \"/a\"}]}}}");
+        " \"mounts\": {\"workspace_writable\": false, \"persist_caches\": false, \"home_tools\": false, \"extra\": [{\"from\": \"/b\"}, {\"from\": \"/a\"}]}}}");
     scene_write(sc, USER_FILE, "{\"sandbox\": {\"keep_alive\": true, \"bypass_tools\": [\"t\", \"u\"], \"network\": \"full\"}}");
     sc->flags = (struct settings_flags){.memory = "64g", .swap = "1g", .ssh_agent = "on", .mounts = {mounts, 2, 3}};
     LOAD(sc);
@@ -19,11 +19,13 @@ static void test_clamps_everything(void **state) {
     assert_int_equal(sc->s.limits.pids, 10);
     assert_int_equal(sc->s.limits.swap, 0);
     assert_int_equal(sc->s.limits.disk, 2ull << 30);
+    assert_int_equal(sc->s.limits.tmp, 256ull << 20); /* half of the memory was more */
     assert_int_equal(sc->s.limits.timeout_ms, 3600000);
     assert_int_equal(sc->s.net.mode, NETWORK_LIMITED);
     assert_int_equal(sc->s.ssh.agent, SSH_AGENT_AUTO);
     assert_false(sc->s.workspace.writable);
     assert_false(sc->s.persist_caches);
+    assert_false(sc->s.home_tools);
     assert_false(sc->s.keep_alive);
     assert_int_equal(sc->s.bypass_tools.len, 1);
     assert_int_equal(sc->s.n_mounts, 1);

@@ -28,8 +28,8 @@ static void test_written_at_first_use(void **state) {
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         snprintf(path, sizeof path, "%s/.config/bawn/profiles/%s.json", sc->home, names[i]);
         file_text(path, text, sizeof text);
-        assert_string_equal(text, profile_builtin(names[i])->text);
-        assert_int_equal(strlen(text), profile_builtin(names[i])->len);
+        assert_string_equal(text, builtin_find(builtin_profiles, n_builtin_profiles, names[i])->text);
+        assert_int_equal(strlen(text), builtin_find(builtin_profiles, n_builtin_profiles, names[i])->len);
     }
     ORIGIN(sc, PIDS, "/.config/bawn/profiles/safe.json)");
     snprintf(path, sizeof path, "%s/.config/bawn/profiles", sc->home);

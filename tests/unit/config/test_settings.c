@@ -26,6 +26,7 @@ static void test_nothing_said(void **state) {
     assert_true(sc->s.ssh.keys.all);
     assert_true(sc->s.workspace.writable);
     assert_true(sc->s.persist_caches);
+    assert_true(sc->s.home_tools);
     assert_false(sc->s.keep_alive);
     assert_int_equal(sc->s.idle_timeout_ms, 0);
     assert_int_equal(sc->s.n_mounts + sc->s.n_env + sc->s.bypass_tools.len + sc->s.notes.len, 0);
@@ -357,6 +358,7 @@ static void test_all_flags(void **state) {
                                         .swap = "1g",
                                         .pids = "9",
                                         .disk = "unlimited",
+                                        .tmp = "10g",
                                         .timeout = "1h",
                                         .network = "limited",
                                         .ssh_agent = "on",
@@ -369,6 +371,7 @@ static void test_all_flags(void **state) {
     assert_int_equal(sc->s.limits.swap, 1ull << 30);
     assert_int_equal(sc->s.limits.pids, 9);
     assert_int_equal(sc->s.limits.disk, 0);
+    assert_int_equal(sc->s.limits.tmp, 10ull << 30);
     assert_int_equal(sc->s.limits.timeout_ms, 3600000);
     assert_int_equal(sc->s.net.mode, NETWORK_LIMITED);
     assert_int_equal(sc->s.ssh.agent, SSH_AGENT_ON);

@@ -18,7 +18,7 @@ static const char wide[] =
     "    \"runtime\": \"docker\", \"image\": \"evil\",\n"
     "    \"network\": \"full\",\n"
     "    \"sshAgent\": \"on\",\n"
-    "    \"resources\": {\"memory\": \"unlimited\", \"cpus\": 64, \"pids\": 9999, \"swap\": \"1g\", \"disk\": \"1t\"},\n"
+    "    \"resources\": {\"memory\": \"unlimited\", \"cpus\": 64, \"pids\": 9999, \"swap\": \"1g\", \"disk\": \"1t\", \"tmp\": \"10g\"},\n"
     "    \"mounts\": {\"extra\": [{\"from\": \"~/.ssh\"}]},\n"
     "    \"env\": {\"LD_PRELOAD\": \"/x\"},\n"
     "    \"bypass_tools\": [\"bash\"], \"keep_alive\": true, \"enabled\": false\n"
@@ -44,7 +44,8 @@ static void test_untrusted_cannot_widen(void **state) {
     assert_false(sc->s.keep_alive);
     for (size_t i = 0; i < SETTING_COUNT; i++)
         assert_string_equal(sc->s.origin[i], "built-in");
-    assert_int_equal(sc->s.notes.len, 14);
+    assert_int_equal(sc->s.limits.tmp, 0);
+    assert_int_equal(sc->s.notes.len, 15);
     note_has(sc, ".bawn/config.json:4:16: network 'full' not applied: the project is not trusted (see 'bawn trust')");
     note_has(sc, "config.json:6:29: resources.memory unlimited not applied");
     note_has(sc, "env {\"LD_PRELOAD\": \"/x\"} not applied");
@@ -61,8 +62,8 @@ static void test_untrusted_can_narrow(void **state) {
     scene_write(
         sc, PROJECT,
         "{\"sandbox\": {\"mode\": \"require\", \"runtime\": \"gvisor\", \"network\": \"limited\", \"sshAgent\": \"auto\","
-        " \"resources\": {\"memory\": \"1g\", \"cpus\": 1, \"pids\": 10, \"swap\": \"0\", \"disk\": \"1g\", \"timeout\": \"1h\"},"
-        " \"mounts\": {\"workspace_writable\": false, \"persist_caches\": false, \"extra\": []}, \"env\": {},"
+        " \"resources\": {\"memory\": \"1g\", \"cpus\": 1, \"pids\": 10, \"swap\": \"0\", \"disk\": \"1g\", \"tmp\": \"512m\", \"timeout\": \"1h\"},"
+        " \"mounts\": {\"workspace_writable\": false, \"persist_caches\": false, \"home_tools\": false, \"extra\": []}, \"env\": {},"
         " \"bypass_tools\": [\"b\"], \"keep_alive\": false}}");
     LOAD(sc);
     assert_int_equal(sc->s.notes.len, 0);
@@ -75,9 +76,11 @@ static void test_untrusted_can_narrow(void **state) {
     assert_int_equal(sc->s.limits.pids, 10);
     assert_int_equal(sc->s.limits.swap, 0);
     assert_int_equal(sc->s.limits.disk, 1ull << 30);
+    assert_int_equal(sc->s.limits.tmp, 512ull << 20);
     assert_int_equal(sc->s.limits.timeout_ms, 3600000);
     assert_false(sc->s.workspace.writable);
     assert_false(sc->s.persist_caches);
+    assert_false(sc->s.home_tools);
     assert_false(sc->s.keep_alive);
     assert_int_equal(sc->s.bypass_tools.len, 1);
     ORIGIN(sc, NETWORK, "project (");

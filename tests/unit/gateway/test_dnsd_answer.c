@@ -137,6 +137,54 @@ static void test_denied(void **state) {
     assert_int_equal(names_len(s->view.names), 0);
 }
 
+/* Where every port is captured: an address that no allowed name ever has, the same each time, and the reason with it. */
+static void test_denied_has_an_address(void **state) {
+    static const unsigned others[] = {DNS_TYPE_PTR, DNS_TYPE_HTTPS, 16, 255};
+    struct scene *s = *state;
+    const uint8_t *data;
+
+    s->view.answers_denied = true;
+    for (int i = 0; i < 2; i++) {
+        ask(s, "secret.Evil.net", DNS_TYPE_A, true);
+        assert_int_equal(rcode(s), DNS_NOERROR);
+        data = record(s, "secret.evil.net", 4);
+        assert_memory_equal(data, "\xc6\x13\xc0\x00", 4);
+        assert_non_null(memmem(s->out, s->len, "BAWN_NET_DENIED_HOST: ", 22));
+        assert_true(s->refusal.refused);
+        assert_int_equal(s->refusal.again, i);
+        assert_int_equal(s->refusal.verdict.code, POLICY_DENIED_HOST);
+    }
+    ask(s, "secret.evil.net", DNS_TYPE_AAAA, false);
+    assert_memory_equal(record(s, "secret.evil.net", 16), "\xfd\x62\x61\x77\x6e\0\0\0\0\0\0\0\0\x01\xc0\0", 16);
+    s->view.ipv6 = false;
+    ask(s, "secret.evil.net", DNS_TYPE_AAAA, false);
+    assert_int_equal(rcode(s), DNS_NOERROR);
+    assert_int_equal(s->out[7], 0);
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        ask(s, "secret.evil.net", others[i], true);
+        assert_int_equal(rcode(s), DNS_NOERROR);
+        assert_int_equal(s->out[7], 0);
+        assert_true(s->refusal.refused);
+    }
+    assert_int_equal(names_len(s->view.names), 0);
+}
+
+/* Programs find out where they are by these: what does not exist here must not look as if it did. */
+static void test_probes_have_none(void **state) {
+    static const char *const names[] = {
+        "metadata.google.internal", "instance-data", "wpad", "wpad.corp.example", "printer.local", "db", "metadata.goog",
+        "use-application-dns.net"};
+    struct scene *s = *state;
+
+    s->view.answers_denied = true;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        ask(s, names[i], DNS_TYPE_A, true);
+        assert_int_equal(rcode(s), DNS_NXDOMAIN);
+        assert_int_equal(s->out[7], 0);
+        assert_true(s->refusal.refused);
+    }
+}
+
 static void test_the_reason_is_told(void **state) {
     struct scene *s = *state;
 
@@ -282,8 +330,10 @@ static void test_all_numbers_in_use(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_addresses), T(test_denied),  T(test_the_reason_is_told), T(test_no_valid_name), T(test_nul_in_a_label),
-        T(test_no_data),   T(test_reverse), T(test_other_codes),        T(test_mode_none),     T(test_all_numbers_in_use),
+        T(test_addresses),        T(test_denied),         T(test_the_reason_is_told),
+        T(test_no_valid_name),    T(test_nul_in_a_label), T(test_denied_has_an_address),
+        T(test_probes_have_none), T(test_no_data),        T(test_reverse),
+        T(test_other_codes),      T(test_mode_none),      T(test_all_numbers_in_use),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,7 +74,11 @@ static void test_smuggling(void **state) {
         "GET / HTTP/1.1\r\nHost: example.com\r\n: y\r\n\r\n",
         "GET / HTTP/1.1\r\n X: y\r\nHost: example.com\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: example.com\r\nX: a\x01\r\n\r\n",
-        "\r\nGET / HTTP/1.1\r\nHost: example.com\r\n\r\n",
+        "\r\n\r\nGET / HTTP/1.1\r\nHost: example.com\r\n\r\n",
+        "\nGET / HTTP/1.1\r\nHost: example.com\r\n\r\n",
+        "\rGET / HTTP/1.1\r\nHost: example.com\r\n\r\n",
+        "\r\r\nGET / HTTP/1.1\r\nHost: example.com\r\n\r\n",
+        "\r\n GET / HTTP/1.1\r\nHost: example.com\r\n\r\n",
         " GET / HTTP/1.1\r\nHost: example.com\r\n\r\n",
         "GET  / HTTP/1.1\r\nHost: example.com\r\n\r\n",
         "GET / HTTP/1.1 \r\nHost: example.com\r\n\r\n",
@@ -89,7 +93,14 @@ static void test_smuggling(void **state) {
         "GET\r\n\r\n",
         "GET /\xc3\xa9 HTTP/1.1\r\nHost: example.com\r\n\r\n",
         "GET example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n",
-        "MAKEUP / HTTP/1.1\r\nHost: example.com\r\n\r\n",
+        "MAKEUP / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "MAKEUP / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
+        "MAKEUP / HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: xchunked\r\n\r\n",
+        "MAKEUP / HTTP/1.1\r\nHost: example.com\r\nX: a\rb\r\n\r\n",
+        "MAKEUP  / HTTP/1.1\r\nHost: example.com\r\n\r\n",
+        "MAKEUP / HTTP/1.2\r\nHost: example.com\r\n\r\n",
+        "MAKEUP\r\n\r\n",
+        "POST\x80 / HTTP/1.1\r\nHost: example.com\r\n\r\n",
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     };
 
@@ -138,6 +149,12 @@ static void test_refused_requests(void **state) {
         {"TRACE / HTTP/1.1\r\nHost: example.com\r\n\r\n", 405},
         {"TRACE / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 3\r\n\r\nabc", 405},
         {"CONNECT evil.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n", 405},
+        {"TRACK / HTTP/1.1\r\nHost: example.com\r\n\r\n", 405},
+        {"trace / HTTP/1.1\r\nHost: example.com\r\n\r\n", 405},
+        {"Connect / HTTP/1.1\r\nHost: example.com\r\n\r\n", 405},
+        {"PRI * HTTP/1.1\r\nHost: example.com\r\n\r\n", 405},
+        {"WEBSOCKET / HTTP/1.1\r\nHost: example.com\r\n\r\n", 405},
+        {"MAKEUP * HTTP/1.1\r\nHost: example.com\r\n\r\n", 400},
         {"GET /../x HTTP/1.1\r\nHost: example.com\r\n\r\n", 400},
         {"GET /%00 HTTP/1.1\r\nHost: example.com\r\n\r\n", 400},
         {"GET /a?b#c HTTP/1.1\r\nHost: example.com\r\n\r\n", 400},
@@ -162,14 +179,52 @@ static void test_refused_requests(void **state) {
     }
 }
 
+/* Methods that llhttp does not know, or knows of RTSP only: judged and passed on, with their bodies. */
+static void test_other_methods(void **state) {
+    static const char *const methods[] = {"QUERY", "MAKEUP", "DESCRIBE", "VERSION-CONTROL", "P", "POSTX", "get", "X_1"};
+
+    for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
+        CLEANUP(freep) char *text = str_dupf("%s /a HTTP/1.1\r\nHost: example.com\r\nContent-Length: 3\r\n\r\nabc", methods[i]);
+        CLEANUP(freep) char *want = str_dupf("%s /a HTTP/1.1\r\n", methods[i]);
+        struct rig r;
+
+        rig_open(&r, HTTPX_H1, true, false);
+        if (rig_client(&r, text) != 0 || r.judged != 1 || !str_starts(rig_to_server(&r), want))
+            fail_msg("%s: %s", methods[i], rig_to_client(&r));
+        assert_non_null(strstr(rig_to_server(&r), "Content-Length: 3\r\n\r\nabc"));
+        rig_close(&r);
+    }
+}
+
+/* One before each request, in any pieces, and never passed on. */
+static void test_empty_line_before_a_request(void **state) {
+    static const char two[] = "\r\n" GET "\r\n" GET;
+
+    for (size_t cut = 0; cut < sizeof two; cut++) {
+        struct rig r;
+
+        rig_open(&r, HTTPX_H1, true, false);
+        assert_int_equal(rig_send(&r, HTTPX_TO_SERVER, two, cut), 0);
+        assert_int_equal(rig_send(&r, HTTPX_TO_SERVER, two + cut, sizeof two - 1 - cut), 0);
+        assert_int_equal(r.judged, 1);
+        assert_string_equal(rig_to_server(&r), GET);
+        assert_int_equal(rig_server(&r, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), 0);
+        assert_int_equal(r.judged, 2);
+        assert_string_equal(rig_to_server(&r), GET GET);
+        assert_int_equal(r.id, 2);
+        rig_close(&r);
+    }
+}
+
 static void test_denied(void **state) {
     struct rig r;
     const char *body;
 
     rig_open(&r, HTTPX_H1, true, false);
     r.deny_path = "/no";
-    rig_client(&r, "POST /no HTTP/1.1\r\nHost: example.com\r\nContent-Length: 4\r\n\r\nabcd" GET);
-    assert_true(str_starts(rig_to_client(&r), "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\n"));
+    rig_client(&r, "POST /no HTTP/1.1\r\nHost: example.com\r\nContent-Length: 4\r\nAccept: application/json\r\n\r\nabcd" GET);
+    assert_true(str_starts(rig_to_client(&r), "HTTP/1.1 403 Bawn denied example.com:443 (no rule allows this path), see "
+                                              "http://bawn.internal/why\r\nContent-Type: application/json\r\n"));
     assert_non_null(strstr(rig_to_client(&r), "\"BAWN_NET_DENIED_PATH\""));
     body = strstr(rig_to_client(&r), "\r\n\r\n");
     assert_non_null(strstr(rig_to_client(&r), "Connection: keep-alive"));
@@ -372,6 +427,8 @@ int main(void) {
         cmocka_unit_test(test_smuggling),
         cmocka_unit_test(test_nul),
         cmocka_unit_test(test_refused_requests),
+        cmocka_unit_test(test_other_methods),
+        cmocka_unit_test(test_empty_line_before_a_request),
         cmocka_unit_test(test_denied),
         cmocka_unit_test(test_wait),
         cmocka_unit_test(test_pipelining_in_order),

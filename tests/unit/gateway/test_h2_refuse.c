@@ -65,7 +65,7 @@ static void test_denied(void **state) {
 
     net_open(&n);
     n.r.answer = HTTPX_DENY;
-    id = ask(&n, FIELDS(START("POST", "/")), "body", 4, true);
+    id = ask(&n, FIELDS(START("POST", "/"), NV("accept", "application/json")), "body", 4, true);
     assert_true(str_starts(stream(&n.client, id)->head, ":status=403\ncontent-type=application/json\n"));
     assert_non_null(strstr(buf_str(&stream(&n.client, id)->body), "BAWN_NET_DENIED_PATH"));
     assert_true(stream(&n.client, id)->end && !stream(&n.client, id)->closed); /* it may send the rest */

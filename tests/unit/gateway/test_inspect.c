@@ -76,8 +76,8 @@ static void on_refused(void *arg, uint32_t id UNUSED, const char *method UNUSED,
     p->status = status;
 }
 
-/* names: of the server's certificate; NULL: it speaks no TLS. */
-static struct play *play_new(bool tls, const char *names) {
+/* names: of the server's certificate; NULL: it speaks no TLS. denied: the gate did not connect to it. */
+static struct play *play_open(bool tls, const char *names, bool denied) {
     struct play *p = calloc(1, sizeof *p);
     struct host host = host_of("example.com");
     struct inspect_opts opts = {.http = {.host = &host, .port = 443, .tls = tls}, .arg = p, .end = on_end};
@@ -91,7 +91,10 @@ static struct play *play_new(bool tls, const char *names) {
     stream_init(&p->client, client[0]);
     stream_init(&p->server, server[0]);
     opts.client = client[1];
-    opts.server = server[1];
+    opts.server = denied ? -1 : server[1];
+    opts.http.once = denied;
+    if (denied)
+        closep(&server[1]);
     opts.http.hooks = (struct httpx_hooks){.arg = p, .judge = on_judge, .refused = on_refused};
     assert_int_equal(inspect_new(&p->scene->gate, &opts, &p->inspect, NULL), 0);
     if (tls && names) {
@@ -104,6 +107,10 @@ static struct play *play_new(bool tls, const char *names) {
         X509_free(cert);
     }
     return p;
+}
+
+static struct play *play_new(bool tls, const char *names) {
+    return play_open(tls, names, false);
 }
 
 static void start_client(struct play *p, const char *const *alpn, size_t n) {
@@ -250,7 +257,7 @@ static void test_untrusted_server(void **state UNUSED) {
         for (int k = 0; k < 2; k++) {
             buf_clear(&p->at_client);
             say(&p->client, "GET /secret HTTP/1.1\r\nHost: example.com\r\n\r\n");
-            UNTIL(p, str_ends(buf_str(&p->at_client), "}\n"));
+            UNTIL(p, str_ends(buf_str(&p->at_client), ")\n"));
             assert_true(str_starts(buf_str(&p->at_client), "HTTP/1.1 502 "));
             assert_non_null(strcasestr(buf_str(&p->at_client), words[i]));
         }
@@ -279,6 +286,41 @@ static void test_no_leaf(void **state UNUSED) {
     for (int i = 0; i < HANG && !p->ended; i++)
         scene_turn(p->scene);
     assert_int_equal(p->how, INSPECT_NO_LEAF);
+    play_free(p);
+}
+
+/* No server: the client's handshake is made all the same, with HTTP/1.1 if it knows it, and the hook's verdict is the answer. */
+static void test_denied(void **state UNUSED) {
+    static const char *const both[] = {"h2", "http/1.1"};
+    struct play *p = play_open(true, NULL, true);
+    const unsigned char *alpn;
+    unsigned len;
+
+    p->answer = HTTPX_DENY;
+    start_client(p, both, 2);
+    UNTIL(p, p->client_ready);
+    SSL_get0_alpn_selected(p->client.ssl, &alpn, &len);
+    assert_int_equal(len, 8);
+    say(&p->client, "POST /secret HTTP/1.1\r\nHost: example.com\r\nContent-Length: 5\r\n\r\ntoken");
+    UNTIL(p, str_ends(buf_str(&p->at_client), ")\n"));
+    assert_true(str_starts(buf_str(&p->at_client), "HTTP/1.1 403 Bawn denied example.com:443 "));
+    assert_non_null(strstr(buf_str(&p->at_client), "\r\nConnection: close\r\n"));
+    assert_int_equal(p->judged, 1);
+    assert_int_equal(stream_shutdown(&p->client), 0);
+    UNTIL(p, p->ended);
+    assert_int_equal(p->how, INSPECT_DONE);
+    assert_int_equal(p->sent, 0);
+    play_free(p);
+}
+
+/* Nothing but an alert is left then. */
+static void test_denied_without_leaf(void **state UNUSED) {
+    struct play *p = play_open(true, NULL, true);
+
+    p->scene->status = -ENOENT;
+    start_client(p, http1, 1);
+    UNTIL(p, p->client_end != -EAGAIN);
+    assert_non_null(strstr(p->client_err.msg, "alert access denied"));
     play_free(p);
 }
 
@@ -456,6 +498,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_requests_pass),  cmocka_unit_test(test_client_without_alpn),
         cmocka_unit_test(test_large_answer),   cmocka_unit_test(test_untrusted_server),
+        cmocka_unit_test(test_denied),         cmocka_unit_test(test_denied_without_leaf),
         cmocka_unit_test(test_no_leaf),        cmocka_unit_test(test_hello_in_pieces),
         cmocka_unit_test(test_no_hello),       cmocka_unit_test(test_cut_answer),
         cmocka_unit_test(test_decision_waits), cmocka_unit_test(test_bad_request_is_answered),

@@ -158,7 +158,7 @@ static void test_all_held(void **state) {
 
 /* All numbers were given once: a number comes back only after its rest. */
 static void test_rest(void **state) {
-    enum { NUMBERS = 0x1fffe - 1 };
+    enum { NUMBERS = NAMES_DENIED - NAMES_FIRST };
     struct names *n = *state;
     struct host h, found;
     struct addr a;
@@ -183,7 +183,7 @@ static void test_rest(void **state) {
 
 /* The rest is counted from the end of the last connection, although names_release() is not told the time. */
 static void test_rest_after_a_connection(void **state) {
-    enum { NUMBERS = 0x1fffe - 1 };
+    enum { NUMBERS = NAMES_DENIED - NAMES_FIRST };
     struct names *n = *state;
     struct host h;
     struct addr a;
@@ -241,15 +241,68 @@ static void test_range_goes_round(void **state) {
     uint32_t number;
 
     memset(given, 0, sizeof given);
-    names_start(n, 14);
-    for (unsigned i = 0; i < 0x1fffe - 1; i++) {
+    names_start(n, NAMES_STARTS - 1);
+    for (unsigned i = 0; i < NAMES_DENIED - NAMES_FIRST; i++) {
         struct host h = host("h%u.example", i);
 
         assert_int_equal(names_number(n, &h, 1, &number), 0);
         assert_int_equal(given[number]++, 0);
     }
-    assert_int_equal(given[0] + given[1] + given[0x1ffff], 0);
+    assert_int_equal(given[0] + given[1], 0);
+    for (unsigned i = NAMES_DENIED; i <= 0x1ffff; i++)
+        assert_int_equal(given[i], 0);
     assert_int_equal(names_number(n, &(struct host){.kind = HOST_NAME, .text = "late", .len = 4}, 1, &number), -ENOSPC);
+}
+
+/* However many denied names there are, no allowed one loses its address or finds none, and they share no number. */
+static void test_denied_names_take_nothing(void **state) {
+    enum { NUMBERS = NAMES_LAST - NAMES_DENIED + 1 };
+    static uint8_t given[0x20000];
+    struct names *n = *state;
+    struct host h, found, kept = host("kept.example", 0);
+    struct addr a;
+    uint32_t number, first;
+
+    memset(given, 0, sizeof given);
+    names_start(n, 5);
+    assert_int_equal(names_number(n, &kept, 1, &first), 0);
+    for (unsigned i = 0; i < NUMBERS; i++) {
+        h = host("d%u.example", i);
+        assert_int_equal(names_number_denied(n, &h, 1, &number), 1);
+        assert_true(number >= NAMES_DENIED && number <= NAMES_LAST);
+        assert_int_equal(given[number]++, 0);
+    }
+    h = host("one-more.example", 0);
+    assert_int_equal(names_number_denied(n, &h, 1, &number), -ENOSPC);
+    assert_int_equal(names_number(n, &h, 1, &number), 0);
+    assert_true(number < NAMES_DENIED);
+    names_address(first, 4, &a);
+    assert_true(names_find(n, &a, 1, &found) && host_eq(&found, &kept));
+    assert_int_equal(names_len(n), 2);
+    h = host("late.example", 0);
+    assert_int_equal(names_number_denied(n, &h, 1 + NAMES_REST_S, &number), 1);
+    assert_int_equal(names_number_denied(n, &h, 1 + NAMES_REST_S, &number), 0);
+}
+
+/* Allowed and denied in turn: an address that was handed out means this name, whatever the rules say meanwhile. */
+static void test_a_name_changes_sides(void **state) {
+    struct names *n = *state;
+    struct host h = host("a.example", 0), found;
+    uint32_t denied, allowed, again;
+    struct addr a;
+
+    assert_int_equal(names_number_denied(n, &h, 1, &denied), 1);
+    assert_int_equal(names_number(n, &h, 1, &allowed), 0);
+    assert_int_equal(names_number_denied(n, &h, 1, &again), 0);
+    assert_int_equal(again, allowed);
+    for (unsigned i = 0; i < 2; i++) {
+        names_address(i ? denied : allowed, i ? 4 : 16, &a);
+        names_hold(n, &a);
+        assert_true(names_find(n, &a, 1, &found) && host_eq(&found, &h));
+        names_release(n, &a);
+    }
+    a = addr("198.19.255.255"); /* behind the last */
+    assert_false(names_find(n, &a, 1, &found));
 }
 
 int main(void) {
@@ -258,6 +311,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_name_keeps_its_number, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_was_not_handed_out, setup, teardown),
         cmocka_unit_test_setup_teardown(test_full_the_oldest_goes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_denied_names_take_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_name_changes_sides, setup, teardown),
         cmocka_unit_test_setup_teardown(test_all_held, setup, teardown),
         cmocka_unit_test(test_gates_in_a_row_share_no_address),
         cmocka_unit_test_setup_teardown(test_range_goes_round, setup, teardown),

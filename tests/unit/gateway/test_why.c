@@ -85,8 +85,28 @@ static void questions(void **state UNUSED) {
     why_free(w);
 }
 
+/* A name that was looked up, and then connected to, was denied once. */
+static void test_a_lookup_becomes_its_connection(void **state) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(WHY_ANSWER_MAX);
+    static const char ask[] = "GET /why HTTP/1.1\r\n\r\n";
+    struct policy_verdict v;
+    struct why *w = NULL;
+
+    assert_int_equal(why_new(&w), 0);
+    policy_refuse(POLICY_DENIED_HOST, "evil.test", NULL, &v);
+    why_note(w, 1, "evil.test", 0, &v);
+    why_note(w, 2, "evil.test", 443, &v);
+    why_note(w, 2, "evil.test", 80, &v);
+    assert_true(why_answer(w, 2, (const uint8_t *)ask, sizeof ask - 1, &b));
+    assert_non_null(strstr(buf_str(&b), "- evil.test:443 "));
+    assert_non_null(strstr(buf_str(&b), "- evil.test:80 "));
+    assert_null(strstr(buf_str(&b), "- evil.test "));
+    why_free(w);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(latest_first_and_bounded), cmocka_unit_test(questions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_lookup_becomes_its_connection),
+                                       cmocka_unit_test(latest_first_and_bounded), cmocka_unit_test(questions)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

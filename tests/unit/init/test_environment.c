@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sys/utsname.h>
 
 #include <cmocka.h>
 
@@ -58,12 +59,34 @@ static void test_too_many(void **state) {
     free(many);
 }
 
+/* Not every port is captured: programs are told of the proxy, but for what the user set, in whatever letters. */
+static void test_proxy(void **state) {
+    char *mine[] = {(char[]){"PATH=/bin"}, (char[]){"Https_Proxy=http://corp:3128"}, NULL};
+    struct init_start s = {.envp = mine, .envc = 2};
+    struct utsname host;
+    char own[400];
+
+    assert_int_equal(environment_add_proxy(&s, "http://127.0.0.1:15001"), 0);
+    assert_int_equal(s.envc, 2 + 6);
+    assert_null(s.envp[s.envc]);
+    assert_string_equal(environment_get(s.envp, "PATH"), "/bin");
+    assert_string_equal(environment_get(s.envp, "http_proxy"), "http://127.0.0.1:15001");
+    assert_string_equal(environment_get(s.envp, "ALL_PROXY"), "http://127.0.0.1:15001");
+    assert_int_equal(uname(&host), 0);
+    snprintf(own, sizeof own, "localhost,127.0.0.1,127.0.0.2,127.0.0.0/8,0.0.0.0,::1,[::1],%s", host.nodename);
+    assert_string_equal(environment_get(s.envp, "NO_PROXY"), own);
+    assert_string_equal(environment_get(s.envp, "no_proxy"), own);
+    assert_string_equal(environment_get(s.envp, "HTTPS_PROXY"), "");
+    assert_string_equal(environment_get(s.envp, "https_proxy"), "");
+    for (size_t i = 2; i < s.envc; i++)
+        free(s.envp[i]);
+    free(s.envp);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_everything_goes),
-        cmocka_unit_test(test_get),
-        cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_merge),    cmocka_unit_test(test_everything_goes), cmocka_unit_test(test_get),
+        cmocka_unit_test(test_too_many), cmocka_unit_test(test_proxy),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

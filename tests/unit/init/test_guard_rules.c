@@ -26,6 +26,36 @@ static void expect_protect(const struct guard_rules *r, const struct row *rows, 
             fail_msg("'%s' as kind %d: expected %d", rows[i].path, rows[i].kind, rows[i].want);
 }
 
+/* What guard_git.h may judge: samples are no hooks, and only the built-in rows give way. */
+static void test_git_is_ours(void **state) {
+    static const struct row samples[] = {
+        {".git/hooks/pre-commit.sample", RULES_FILE, false},  {"a/.git/modules/x/y/hooks/update.sample", RULES_FILE, false},
+        {".git/hooks/pre-commit.sample", RULES_LINK, true},   {".git/hooks/pre-commit.sample", RULES_FOLDER, true},
+        {".git/hooks/x/update.sample", RULES_FILE, true},     {".git/hooks/.sample", RULES_FILE, true},
+        {".git/hooks/update.sample.sh", RULES_FILE, true},    {".GIT/hooks/update.sample", RULES_FILE, true},
+        {".idea/.git/hooks/update.sample", RULES_FILE, true},
+    };
+    static const struct row ours[] = {
+        {".git/config", RULES_FILE, true},          {"a/.git", RULES_FOLDER, true},
+        {"a/.GIT/config", RULES_FILE, false},       {".idea/.git", RULES_FOLDER, false},
+        {".idea/x/.git/config", RULES_FILE, false}, {"mine/.git/config", RULES_FILE, false},
+        {"link/.git/config", RULES_FILE, false},
+    };
+    const struct init_text texts[] = {{"", PROTECT_ORIGIN, protect_defaults, strlen(protect_defaults)},
+                                      {"", "workspace.protect", "/mine/**\n", strlen("/mine/**\n")}};
+    struct guard_rules r;
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(guard_rules_init(&r, NULL, 0, texts, 2, &err), 0);
+    assert_int_equal(guard_rules_add_link(&r, "link/.git", ".git"), 0);
+    expect_protect(&r, samples, ARRAY_LEN(samples));
+    for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+        if (guard_rules_is_ours(&r, ours[i].path, ours[i].kind) != ours[i].want)
+            fail_msg("'%s': expected %d", ours[i].path, ours[i].want);
+    guard_rules_done(&r);
+}
+
 static void test_defaults(void **state) {
     static const struct row rows[] = {
         {".git/hooks/pre-commit", RULES_FILE, true},
@@ -146,9 +176,13 @@ static void test_bad_rules_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),  cmocka_unit_test(test_links_are_folders_too),
-        cmocka_unit_test(test_leads),     cmocka_unit_test(test_leads_of_a_nested_file),
-        cmocka_unit_test(test_git_names), cmocka_unit_test(test_bad_rules_are_refused),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_git_is_ours),
+        cmocka_unit_test(test_links_are_folders_too),
+        cmocka_unit_test(test_leads),
+        cmocka_unit_test(test_leads_of_a_nested_file),
+        cmocka_unit_test(test_git_names),
+        cmocka_unit_test(test_bad_rules_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,19 +83,26 @@ static void test_out_of_nothing(void **state) {
     }
 }
 
-static const char *const proxies[] = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"};
-static const char *const bundles[] = {"SSL_CERT_FILE", "CURL_CA_BUNDLE",      "GIT_SSL_CAINFO",    "REQUESTS_CA_BUNDLE",
-                                      "PIP_CERT",      "NODE_EXTRA_CA_CERTS", "npm_config_cafile", "CARGO_HTTP_CAINFO",
-                                      "DENO_CERT",     "AWS_CA_BUNDLE"};
+static const char *const proxies[] = {"HTTP_PROXY",  "HTTPS_PROXY", "ALL_PROXY", "http_proxy",
+                                      "https_proxy", "all_proxy",   "NO_PROXY",  "no_proxy"};
+static const char *const bundles[] = {"SSL_CERT_FILE",
+                                      "CURL_CA_BUNDLE",
+                                      "GIT_SSL_CAINFO",
+                                      "REQUESTS_CA_BUNDLE",
+                                      "PIP_CERT",
+                                      "NODE_EXTRA_CA_CERTS",
+                                      "npm_config_cafile",
+                                      "CARGO_HTTP_CAINFO",
+                                      "DENO_CERT",
+                                      "AWS_CA_BUNDLE",
+                                      "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"};
 
 static void test_network(void **state) {
     CLEANUP(plan_done) struct plan p = {0};
 
     assert_int_equal(make_net_env(NULL, NULL, 0, &p), 0);
-    for (size_t i = 0; i < ARRAY_LEN(proxies); i++)
-        assert_string_equal(value(&p, proxies[i]), "http://127.0.0.1:15001");
-    assert_string_equal(value(&p, "NO_PROXY"), "localhost,127.0.0.1,::1");
-    assert_string_equal(value(&p, "no_proxy"), "localhost,127.0.0.1,::1");
+    for (size_t i = 0; i < ARRAY_LEN(proxies); i++) /* a refusal says more without a proxy */
+        assert_null(value(&p, proxies[i]));
     for (size_t i = 0; i < ARRAY_LEN(bundles); i++)
         assert_null(value(&p, bundles[i]));
     assert_null(value(&p, "SSL_CERT_DIR"));
@@ -120,7 +127,6 @@ static void test_named_beats_network(void **state) {
     assert_string_equal(value(&p, "HTTPS_PROXY"), corp);
     assert_null(value(&p, "https_proxy"));
     assert_string_equal(value(&p, "SSL_CERT_FILE"), mine);
-    assert_string_equal(value(&p, "HTTP_PROXY"), "http://127.0.0.1:15001");
 }
 
 static void test_what_never_passes(void **state) {

@@ -328,6 +328,53 @@ static void test_private_size(void **state) {
     }
 }
 
+static void test_tmp_size(void **state) {
+    static const struct {
+        uint64_t memory, disk, tmp, in_memory, on_disk, bare;
+    } table[] = {
+        {4 * G, 0, 0, 2 * G, 0, 0}, /* nothing was said */
+        {4 * G, 0, G, G, 0, G},     /* up to half of the memory */
+        {4 * G, 0, 2 * G, 2 * G, 0, 2 * G},
+        {4 * G, 0, 3 * G, 2 * G, 3 * G, 3 * G},     /* more: on disk; the rest as ever */
+        {4 * G, 3 * G, 8 * G, 2 * G, 3 * G, 3 * G}, /* the disk limit holds for it, too */
+        {4 * G, G, 8 * G, G, 0, G},
+        {0, 0, 2 * G, G, 2 * G, 2 * G},
+        {0, 0, G, G, 0, G},
+    };
+    struct scene *sc = *state;
+
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        sc->s.limits.memory = table[i].memory;
+        sc->s.limits.disk = table[i].disk;
+        sc->s.limits.tmp = table[i].tmp;
+        MAKE(sc);
+        assert_int_equal(sc->p.private_size, table[i].in_memory);
+        assert_int_equal(sc->p.tmp_size, table[i].on_disk);
+        assert_int_equal(plan_tmp_on_disk(&sc->s, RUNG_LANDLOCK), table[i].bare);
+        assert_true(step_to(&sc->p, "/tmp")->on_disk == (table[i].on_disk != 0));
+        assert_true(step_to(&sc->p, "/home/ann")->on_disk == (table[i].on_disk != 0));
+        assert_false(step_to(&sc->p, "/dev/shm")->on_disk);
+    }
+}
+
+static void test_tmp_on_disk(void **state) {
+    struct scene *sc = *state;
+
+    sc->s.limits.memory = G;
+    sc->s.limits.tmp = 2 * G;
+    sc->in.private_dir = "/state/private/bawn-run-1";
+    MAKE(sc);
+    assert_string_equal(step_to(&sc->p, "/tmp")->from, "/state/private/bawn-run-1/tmp");
+    assert_string_equal(step_to(&sc->p, "/var/tmp")->from, "/state/private/bawn-run-1/var-tmp");
+    assert_string_equal(step_to(&sc->p, "/home/ann")->from, "/state/private/bawn-run-1/home");
+    assert_true(strv_has(&sc->p.env, "HOME=/home/ann") && strv_has(&sc->p.env, "TMPDIR=/tmp"));
+    sc->in.home.persistent = "/state/sandboxes/box/home";
+    MAKE(sc);
+    assert_int_equal(step_to(&sc->p, "/home/ann")->kind, STEP_EXTRA);
+    assert_string_equal(step_to(&sc->p, "/home/ann")->from, "/state/sandboxes/box/home");
+    assert_true(step_to(&sc->p, "/tmp")->on_disk);
+}
+
 /* Whose content comes from a path of the host. */
 static bool from_host(enum step_kind kind) {
     return kind == STEP_RO || kind == STEP_DEVICE || kind == STEP_EXTRA;
@@ -449,7 +496,8 @@ static void test_order(void **state) {
         bool early = s->kind == STEP_DIR || s->kind == STEP_SYMLINK || s->kind == STEP_FILE || s->kind == STEP_RO;
 
         assert_true(s->to[0] == '/' && s->to[1] != 0);
-        assert_false(early && late);
+        assert_false(early && late && !below(s->to, "/run/bawn") &&
+                     !below(s->to, sc->p.home)); /* those are made first in any case */
         late |= !early;
         for (size_t k = i + 1; k < sc->p.n_steps; k++) /* a mount hides what was put below it before */
             if (sc->p.steps[k].kind != STEP_DIR && !str_eq(s->to, sc->p.steps[k].to) && below(s->to, sc->p.steps[k].to))
@@ -843,6 +891,8 @@ int main(void) {
         PLAN_TEST(test_ids),
         PLAN_TEST(test_root_is_never_root),
         PLAN_TEST(test_private_size),
+        PLAN_TEST(test_tmp_size),
+        PLAN_TEST(test_tmp_on_disk),
         PLAN_TEST(test_nothing_private_is_shared),
         PLAN_TEST(test_what_is_writable),
         PLAN_TEST(test_proc),

@@ -24,9 +24,9 @@ struct item {
     struct buf *log;
     char name;
     int in, out;
-    int r;                              /* what ready returns */
-    bool drain, end;                    /* what ready does */
-    struct item *add, *remove_, *free_; /* and to whom */
+    int r;            /* what ready returns */
+    bool drain;       /* what ready does */
+    struct item *add; /* and to whom */
     size_t slots, came;
 };
 
@@ -40,20 +40,8 @@ static int on_ready(void *arg, const struct pollfd *fds, size_t n) {
         i->came += fds[k].revents != 0;
     if (i->drain)
         assert_int_equal(fd_read_some(i->in, &c, 1), 1);
-    if (i->end)
-        evloop_end(i->l);
     if (i->add)
         assert_int_equal(evloop_add(i->l, &TAKE_PTR(i->add)->s), 0);
-    if (i->remove_)
-        evloop_remove(i->l, &TAKE_PTR(i->remove_)->s);
-    if (i->free_) {
-        struct item *gone = i->free_;
-
-        evloop_remove(i->l, &gone->s);
-        i->r = 0;
-        memset(gone, 0xff, sizeof *gone); /* a use after this crashes */
-        return 0;
-    }
     return i->r;
 }
 
@@ -133,47 +121,6 @@ static void test_order(void **state) {
     turn(t, 0, "b");
     t->a.s.events = 0; /* not even its end */
     closep(&t->a.out);
-    turn(t, 0, "b");
-    three_free(t);
-}
-
-static void test_run(void **state) {
-    struct three *t = three_new();
-
-    (void)state;
-    add(&t->a);
-    add(&t->b);
-    wake(&t->a);
-    wake(&t->b);
-    t->a.end = true;
-    assert_int_equal(evloop_run(&t->l), 0);
-    assert_string_equal(buf_str(&t->log), "ab"); /* the turn goes to its end */
-    t->a.end = false;
-    t->b.r = -EIO;
-    assert_int_equal(evloop_run(&t->l), -EIO);
-    assert_string_equal(buf_str(&t->log), "abab");
-    three_free(t);
-}
-
-static void test_remove(void **state) {
-    struct three *t = three_new();
-
-    (void)state;
-    add(&t->a);
-    add(&t->b);
-    add(&t->c);
-    wake(&t->a);
-    wake(&t->b);
-    wake(&t->c);
-    t->a.remove_ = &t->b; /* one that would come */
-    turn(t, 0, "ac");
-    turn(t, 0, "ac");
-    t->c.remove_ = &t->a; /* one that was there already */
-    turn(t, 0, "ac");
-    t->c.free_ = &t->c; /* itself */
-    turn(t, 0, "c");
-    t->b.s.fd = t->b.in;
-    add(&t->b);
     turn(t, 0, "b");
     three_free(t);
 }
@@ -341,9 +288,9 @@ static void test_signals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),       cmocka_unit_test(test_run),     cmocka_unit_test(test_remove),
-        cmocka_unit_test(test_add),         cmocka_unit_test(test_timers),  cmocka_unit_test(test_prepare),
-        cmocka_unit_test(test_interrupted), cmocka_unit_test(test_signals), cmocka_unit_test(test_add_all),
+        cmocka_unit_test(test_order),   cmocka_unit_test(test_add),         cmocka_unit_test(test_timers),
+        cmocka_unit_test(test_prepare), cmocka_unit_test(test_interrupted), cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_add_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -270,13 +270,36 @@ static void test_sigfd(void **state) {
     close(fd);
 }
 
+/* One that hangs is ended; so it is when a signal waits that asks us to end, but only for those who say so. */
+static void test_collect_limit(void **state) {
+    CLEANUP(buf_done) struct buf out = BUF_INIT(100);
+    const struct spawn hangs = {.path = "/bin/sh", .argv = SH("exec sleep 600"), .limit_ms = 50};
+    const struct spawn heeds = {.path = "/bin/sh", .argv = SH("exec sleep 600"), .limit_ms = 600000, .heeds_end = true};
+    const struct spawn answers = {.path = "/bin/sh", .argv = SH("echo yes"), .limit_ms = 600000};
+    sigset_t term, old;
+    int sig;
+
+    (void)state;
+    assert_int_equal(spawn_collect(&hangs, &out, NULL), -ETIMEDOUT);
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    sigprocmask(SIG_BLOCK, &term, &old);
+    raise(SIGTERM);
+    assert_int_equal(spawn_collect(&heeds, &out, NULL), -EINTR);
+    assert_int_equal(spawn_collect(&answers, &out, NULL), 0);
+    assert_string_equal(buf_str(&out), "yes\n");
+    assert_int_equal(sigwait(&term, &sig), 0);
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_status),       cmocka_unit_test(test_strict),  cmocka_unit_test(test_search),
-        cmocka_unit_test(test_exe),          cmocka_unit_test(test_fds),     cmocka_unit_test(test_cwd),
-        cmocka_unit_test(test_group),        cmocka_unit_test(test_signals), cmocka_unit_test(test_before),
-        cmocka_unit_test(test_own_memory),   cmocka_unit_test(test_collect), cmocka_unit_test(test_pidfd),
-        cmocka_unit_test(test_dies_with_us), cmocka_unit_test(test_sigfd),
+        cmocka_unit_test(test_status),     cmocka_unit_test(test_strict),       cmocka_unit_test(test_search),
+        cmocka_unit_test(test_exe),        cmocka_unit_test(test_fds),          cmocka_unit_test(test_cwd),
+        cmocka_unit_test(test_group),      cmocka_unit_test(test_signals),      cmocka_unit_test(test_before),
+        cmocka_unit_test(test_own_memory), cmocka_unit_test(test_collect),      cmocka_unit_test(test_collect_limit),
+        cmocka_unit_test(test_pidfd),      cmocka_unit_test(test_dies_with_us), cmocka_unit_test(test_sigfd),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,13 +23,14 @@ static const char everything[] =
     "\"forge\": {\"hosts\": [\"git.example.com:8443\", \"git.example.com:443\", \"[2001:db8::1]:444\"], \"basic\": \"me\","
     "  \"store\": \"secret-service\", \"shape\": \"f_\", \"length\": 30},"
     "\"aws\": {\"hosts\": [\"s3.eu-central-1.amazonaws.com\"], \"sigv4\": \"eu-central-1/s3\", \"store\": \"file\"},"
+    "\"sts\": {\"hosts\": [\"sts.amazonaws.com\"], \"sigv4\": \"us-east-1/sts\", \"env\": [], \"store\": \"file\"},"
     "\"idp\": {\"hosts\": [\"api.example.com\"], \"store\": \"file\", \"oauth\": {\"token_url\": \"https://id.example.com/token\","
     "  \"device_url\": \"https://id.example.com/device\", \"client_id\": \"bawn\", \"scope\": \"read\"}}}}";
 
 static void check_everything(const struct credentials *c) {
     const struct credential *one;
 
-    assert_int_equal(c->len, 6);
+    assert_int_equal(c->len, 7);
     for (size_t i = 1; i < c->len; i++)
         assert_true(strcmp(c->v[i - 1].name, c->v[i].name) < 0);
     one = credentials_find(c, "anthropic");
@@ -56,10 +57,75 @@ static void check_everything(const struct credentials *c) {
     one = credentials_find(c, "aws");
     assert_string_equal(one->region, "eu-central-1");
     assert_string_equal(one->service, "s3");
+    assert_string_equal(credential_variable(one, 0), "AWS_ACCESS_KEY_ID");
+    assert_true(credential_has_variable(one, "AWS_SECRET_ACCESS_KEY"));
+    assert_null(credential_variable(one, 2));
+    assert_null(credential_variable(credentials_find(c, "sts"), 0)); /* it says that it wants none */
     one = credentials_find(c, "idp");
     assert_string_equal(one->header, "Authorization");
     assert_string_equal(one->scope, "read");
     assert_null(one->authorize_url);
+}
+
+static void test_names_of_buckets(void **state) {
+    static const struct {
+        const char *entry, *host;
+        bool is;
+    } rows[] = {
+        {"s3.eu-central-1.amazonaws.com", "s3.eu-central-1.amazonaws.com", true},
+        {"s3.eu-central-1.amazonaws.com", "bucket.s3.eu-central-1.amazonaws.com", true},
+        {"s3.eu-central-1.amazonaws.com", "my.own.bucket.s3.eu-central-1.amazonaws.com", true},
+        {"s3.eu-central-1.amazonaws.com", "s3.s3.eu-central-1.amazonaws.com", true},
+        {"s3.dualstack.eu-central-1.amazonaws.com", "bucket.s3.dualstack.eu-central-1.amazonaws.com", true},
+        {"s3-accelerate.amazonaws.com", "bucket.s3-accelerate.amazonaws.com", true},
+        {"s3-accelerate.dualstack.amazonaws.com", "bucket.s3-accelerate.dualstack.amazonaws.com", true},
+        {"s3-accesspoint.eu-central-1.amazonaws.com", "mine-123456789012.s3-accesspoint.eu-central-1.amazonaws.com", true},
+        {"s3-eu-central-1.amazonaws.com", "bucket.s3-eu-central-1.amazonaws.com", true},
+        {"s3.amazonaws.com", "bucket.s3.amazonaws.com", true},
+        {"s3.eu-central-1.amazonaws.com.cn", "bucket.s3.eu-central-1.amazonaws.com.cn", true},
+        /* each endpoint has to be named */
+        {"s3.eu-central-1.amazonaws.com", "bucket.s3.dualstack.eu-central-1.amazonaws.com", false},
+        {"s3.eu-central-1.amazonaws.com", "bucket.s3-accelerate.amazonaws.com", false},
+        {"s3.eu-central-1.amazonaws.com", "bucket.s3.amazonaws.com", false},
+        {"s3.eu-central-1.amazonaws.com", "amazonaws.com", false},
+        {"bucket.s3.eu-central-1.amazonaws.com", "s3.eu-central-1.amazonaws.com", false},
+        {"bucket.s3.eu-central-1.amazonaws.com", "other.s3.eu-central-1.amazonaws.com", false},
+        {"bucket.s3.eu-central-1.amazonaws.com", "x.bucket.s3.eu-central-1.amazonaws.com", false},
+        /* whose it is, nothing but AWS's own name says */
+        {"s3.eu-central-1.amazonaws.com", "bucket.s3.eu-central-1.amazonaws.com.evil.example", false},
+        {"s3.eu-central-1.amazonaws.com", "buckets3.eu-central-1.amazonaws.com", false},
+        {"s3.eu-central-1.amazonaws.com", "bucket-s3.eu-central-1.amazonaws.com", false},
+        {"s3.eu-west-1.amazonaws.com", "bucket.s3.eu-west-1.amazonaws.com", false}, /* another region than it signs for */
+        {"s3.eu-central-1.example.com", "bucket.s3.eu-central-1.example.com", false},
+        {"s3-website.eu-central-1.amazonaws.com", "bucket.s3-website.eu-central-1.amazonaws.com", false},
+        {"s3.eu-central-1.elb.amazonaws.com", "x.s3.eu-central-1.elb.amazonaws.com", false},
+        {"eu-central-1.amazonaws.com", "x.eu-central-1.amazonaws.com", false},
+        {"amazonaws.com", "s3.amazonaws.com", false},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        CLEANUP(credential_done) struct credential c = {.name = strdup("aws")};
+        size_t at = 0;
+
+        assert_int_equal(credential_set_sigv4(&c, "eu-central-1/s3", NULL), 0);
+        assert_int_equal(credential_add_host(&c, rows[i].entry, NULL), 0);
+        if (credential_is_for(&c, rows[i].host, 443) != rows[i].is ||
+            credential_next_port(&c, rows[i].host, &at) != (rows[i].is ? 443 : 0))
+            fail_msg("%s for %s: %d", rows[i].entry, rows[i].host, !rows[i].is);
+        assert_false(credential_is_for(&c, rows[i].host, 8443));
+        assert_int_equal(credential_set_sigv4(&c, "eu-central-1/sts", NULL), 0);
+        assert_int_equal(credential_is_for(&c, rows[i].host, 443), str_eq(rows[i].entry, rows[i].host));
+    }
+}
+
+/* Also one that an endpoint before it would stand for. */
+static void test_a_bucket_can_be_named(void **state) {
+    CLEANUP(credential_done) struct credential c = {.name = strdup("aws")};
+
+    assert_int_equal(credential_set_sigv4(&c, "eu-central-1/s3", NULL), 0);
+    assert_int_equal(credential_add_host(&c, "s3.eu-central-1.amazonaws.com", NULL), 0);
+    assert_int_equal(credential_add_host(&c, "bucket.s3.eu-central-1.amazonaws.com", NULL), 0);
+    assert_int_equal(c.hosts.len, 2);
 }
 
 static void test_reads_and_writes_everything(void **state) {
@@ -246,6 +312,8 @@ static void test_values(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names_of_buckets),
+        cmocka_unit_test(test_a_bucket_can_be_named),
         cmocka_unit_test(test_reads_and_writes_everything),
         cmocka_unit_test(test_what_is_wrong_is_said),
         cmocka_unit_test(test_names),

@@ -157,13 +157,11 @@ static void test_ids(void **state) {
     assert_int_equal(pattern_parse("*.d", 3, more.hosts, &err), 0);
     assert_int_equal(rules_add(&rules, 0, &more, &err), 0);
     assert_null(more.hosts);
-    assert_int_equal(rules_remove(&rules, "rule-1"), 0);
-    assert_int_equal(rules_remove(&rules, "rule-1"), -ENOENT);
     assert_int_equal(rules_compile(&rules, &err), 0);
-    assert_int_equal(rules.len, 3);
-    assert_string_equal(rules.v[0].id, "rule-1");
-    assert_ptr_equal(rules_find(&rules, "rule-4"), &rules.v[2]);
-    assert_null(rules_find(&rules, "rule-3"));
+    assert_int_equal(rules.len, 4);
+    assert_string_equal(rules.v[0].id, "rule-3");
+    assert_ptr_equal(rules_find(&rules, "rule-4"), &rules.v[3]);
+    assert_null(rules_find(&rules, "rule-5"));
 }
 
 /* The ids of the rules that match, in order. */
@@ -261,6 +259,17 @@ static void test_group_lines(void **state) {
     assert_int_equal(group_read("@x", "@git\n", &g, &err), -EINVAL);
 }
 
+/* Without the index of struct rules: to check that index. */
+static bool matches_name(const struct pattern *p, const char *name) {
+    size_t n = strlen(name), k = strlen(p->key);
+
+    if (p->kind == PATTERN_EXACT || p->kind == PATTERN_ANY)
+        return p->kind == PATTERN_ANY || strcmp(name, p->key) == 0;
+    if (n <= k + 1 || name[n - k - 1] != '.' || strcmp(name + n - k, p->key) != 0)
+        return false;
+    return p->kind == PATTERN_DEEP || strchr(name, '.') == name + n - k - 1;
+}
+
 /* As many rules as may be, of every kind: found by the index as by looking at each. */
 static void test_many(void **state) {
     CLEANUP(rules_done) struct rules rules = {0};
@@ -290,7 +299,7 @@ static void test_many(void **state) {
         assert_int_equal(host_parse(host, strlen(host), &h, &err), 0);
         rule_walk_init(&w, &rules, &h, NULL);
         for (size_t k = 0; k < rules.len; k++)
-            if (pattern_matches_name(&rules.v[k].hosts[0], h.text)) {
+            if (matches_name(&rules.v[k].hosts[0], h.text)) {
                 assert_true(rule_walk_next(&w, &hit));
                 assert_ptr_equal(hit.rule, &rules.v[k]);
             }

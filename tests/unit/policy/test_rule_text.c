@@ -61,6 +61,37 @@ static void test_words(void **state) {
     }
 }
 
+static void test_a_url_is_no_host(void **state) {
+    static const char words[] = "a rule names a host, not a URL";
+    static const struct {
+        const char *text, *meant; /* NULL: nothing that a rule could name */
+    } table[] = {
+        {"http://h/", "h"},
+        {"https://example.com", "example.com"},
+        {"https://example.com:8443/a?b#c", "example.com:8443"},
+        {"https://example.com?q=/x", "example.com"},
+        {"https://ann:pass@word@example.com/", "example.com"},
+        {"ws://[2001:db8::1]:443/", "[2001:db8::1]:443"},
+        {"https://*.example.com/", "*.example.com"},
+        {"http:///etc/passwd", NULL},
+        {"https://", NULL},
+        {"https://http://x", NULL},
+        {"https://a b/", NULL},
+        {"https://example.com:https/", NULL},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        CLEANUP(freep)
+        char *want = table[i].meant ? str_dupf("%s; did you mean '%s'?", words, table[i].meant) : str_dupf("%s", words);
+        struct rule rule = {0};
+        struct err err = {0};
+
+        assert_int_equal(rule_from_text(table[i].text, RULE_ALLOW, &rule, &err), -EINVAL);
+        assert_int_equal(err_exit_status(&err), EXIT_USAGE_ERR);
+        assert_string_equal(err.msg, want);
+    }
+}
+
 static void test_a_denial_grants_nothing(void **state) {
     CLEANUP(rule_done) struct rule rule = {0};
 
@@ -120,6 +151,7 @@ static void test_same(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words),
+        cmocka_unit_test(test_a_url_is_no_host),
         cmocka_unit_test(test_a_denial_grants_nothing),
         cmocka_unit_test(test_ids),
         cmocka_unit_test(test_same),

@@ -526,7 +526,7 @@ static void test_words(void **state) {
     ask(&p, &(struct question){"a.evil.com:443", NULL, NULL, PUBLIC}, &v);
     assert_string_equal(v.reason, "Rule 'x' (user) denies a.evil.com.");
     assert_string_equal(v.pattern, "*.evil.com");
-    policy_verdict_add_json(&v, "a.evil.com", 443, &b);
+    policy_verdict_add_json(&v, "a.evil.com", 443, NULL, &b);
     assert_string_equal(
         buf_str(&b),
         "{\"code\": \"BAWN_NET_DENIED_HOST\", \"action\": \"deny\", \"host\": \"a.evil.com\", \"port\": 443, \"rule\": \"x\", "
@@ -539,6 +539,46 @@ static void test_words(void **state) {
     assert_null(strchr(v.reason, 0x1b));
     assert_non_null(strstr(v.reason, "NUL byte in it."));
     assert_int_equal(v.action, RULE_DENY);
+}
+
+/* A hint names exactly what was asked for, in words that a shell takes as they are; and never how to get at this machine. */
+static void test_hints(void **state) {
+    static const struct {
+        struct question q;
+        const char *command; /* NULL: none */
+    } rows[] = {
+        {{"a.example.io:8443", NULL, NULL, PUBLIC}, "bawn policy allow a.example.io:8443"},
+        {{"a.example.io", NULL, NULL, NULL}, "bawn policy allow a.example.io:PORT"},
+        {{"api.com:443", "DELETE", "/v1/x", PUBLIC}, "bawn policy allow api.com:443 --method DELETE --path /v1/x"},
+        {{"api.com:443", "GET", "/v2/$(reboot)", PUBLIC}, "bawn policy allow api.com:443 --method GET"},
+        {{"api.com:443", "GET", "/v2/**", PUBLIC}, "bawn policy allow api.com:443 --method GET"},
+        {{"lan.com:80", NULL, NULL, "10.0.0.5"}, "bawn policy allow lan.com:80 --private"},
+        {{"[2001:db8::1]:443", NULL, NULL, NULL}, NULL},
+        {{"lan.com:80", NULL, NULL, "169.254.169.254"}, NULL},
+        {{"lan.com:80", NULL, NULL, "127.0.0.1"}, NULL},
+        {{"lan.com:80", NULL, NULL, "93.184.216.35"}, NULL}, /* this machine's own */
+        {{"169.254.169.254:80", NULL, NULL, NULL}, NULL},
+        {{"127.0.0.1:80", NULL, NULL, NULL}, NULL},
+        {{"metadata.google.internal:80", NULL, NULL, NULL}, NULL},
+        {{"host.bawn.internal:5432", NULL, NULL, NULL}, NULL},
+    };
+    CLEANUP(policy_done) struct policy p = {0};
+    struct addr own;
+
+    init(&p, NET_LIST,
+         "{\"rules\":[{\"action\":\"allow\",\"host\":\"api.com\",\"methods\":[\"GET\"],\"paths\":[\"/v1/*\"]},"
+         "{\"action\":\"allow\",\"host\":\"lan.com\"}]}");
+    assert_int_equal(addr_parse("93.184.216.35", 13, &own), 0);
+    assert_int_equal(policy_set_own(&p, &own, 1, NULL), 0);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct policy_verdict v;
+        const char *at;
+
+        ask(&p, &rows[i].q, &v);
+        at = strstr(v.hint, "bawn policy");
+        if (v.action != RULE_DENY || (at ? !rows[i].command || !str_eq(at, rows[i].command) : rows[i].command != NULL))
+            fail_msg("row %zu, %s: %s", i, v.reason, v.hint);
+    }
 }
 
 /* Each code stands in the schema, with the same words. */
@@ -574,6 +614,7 @@ int main(void) {
         cmocka_unit_test(test_addresses_beside_names),
         cmocka_unit_test(test_overruling),
         cmocka_unit_test(test_project_does_not_switch_on_what_the_user_switched_off),
+        cmocka_unit_test(test_hints),
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_codes),
     };

@@ -99,11 +99,11 @@ static void test_merged(void **state) {
     asker_pending_json(a, &out);
     assert_non_null(strstr(buf_str(&out), "\"waiting\":100"));
     assert_non_null(strstr(buf_str(&seen), "bawn policy approve 1"));
-    assert_int_equal(asker_answer(a, 1, GATE_ALLOW_ONCE), 0);
+    assert_int_equal(asker_answer(a, 1, GATE_ALLOW_ONCE, ""), 0);
     assert_int_equal(got.calls, 1);
     assert_int_equal(got.n, 100);
-    assert_int_equal(asker_answer(a, 1, GATE_ALLOW_ONCE), -ENOENT);
-    assert_int_equal(asker_answer(a, 2, GATE_DENY), 0);
+    assert_int_equal(asker_answer(a, 1, GATE_ALLOW_ONCE, ""), -ENOENT);
+    assert_int_equal(asker_answer(a, 2, GATE_DENY, ""), 0);
     assert_int_equal(got.answer, GATE_DENY);
     asker_free(a);
 }
@@ -151,12 +151,12 @@ static void test_cancelled(void **state) {
     ask(a, 2, "a.example", 443);
     asker_cancel(a, 1);
     asker_cancel(a, 17);
-    assert_int_equal(asker_answer(a, 1, GATE_ALLOW_ONCE), 0);
+    assert_int_equal(asker_answer(a, 1, GATE_ALLOW_ONCE, ""), 0);
     assert_int_equal(got.n, 1);
     assert_int_equal(got.ids[0], 2);
     ask(a, 3, "a.example", 443);
     asker_cancel(a, 3);
-    assert_int_equal(asker_answer(a, 2, GATE_ALLOW_ONCE), -ENOENT);
+    assert_int_equal(asker_answer(a, 2, GATE_ALLOW_ONCE, ""), -ENOENT);
     asker_free(a);
 }
 
@@ -240,13 +240,15 @@ static void begin(struct scene *s) {
     struct winsize size = {.ws_row = 24, .ws_col = 80};
     struct stdio_opts opts;
     struct err err = {0};
+    int master;
 
     *s = (struct scene){.screen = BUF_INIT(1 << 20)};
     assert_int_equal(openpty(&s->master, &s->slave, NULL, NULL, &size), 0);
     fcntl(s->master, F_SETFL, O_NONBLOCK);
     opts = (struct stdio_opts){.fd = {s->slave, s->slave, s->slave}};
     assert_int_equal(stdio_init(&s->io, &opts, &err), 0);
-    assert_int_equal(stdio_open_pty(&s->io, &s->inside, &err), 0);
+    assert_int_equal(openpty(&master, &s->inside, NULL, NULL, NULL), 0);
+    assert_int_equal(stdio_attach_master(&s->io, master, &err), 0);
     stdio_start(&s->io);
     s->a = new_asker((struct asker_opts){.timeout_ms = TIMEOUT_MS, .term = &s->io});
 }
@@ -264,7 +266,7 @@ static void end(struct scene *s) {
 static void turn(struct scene *s) {
     struct pollfd fds[STDIO_POLL_MAX];
     char part[4096];
-    size_t n = stdio_poll_fds(&s->io, fds, STDIO_POLL_MAX);
+    size_t n = stdio_poll_fds(&s->io, fds);
     ssize_t k;
 
     poll(fds, n, 5);

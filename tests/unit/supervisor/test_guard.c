@@ -20,6 +20,7 @@
 #include "os/sock.h"
 #include "proto/guardmsg.h"
 #include "supervisor/watch/guard_link.h"
+#include "workspace/run/journal_priv.h"
 
 struct scene {
     char path[40];
@@ -162,7 +163,7 @@ static void test_a_creation_needs_no_answer(void **state) {
     assert_int_equal(journal_count(s->guard.journal), 1000);
     assert_int_equal(journal_find(s->guard.journal, "f")->kind, JOURNAL_ABSENT);
     assert_int_equal(recv(s->peer, &go, sizeof go, MSG_DONTWAIT), 0); /* it is over, and no answer came */
-    assert_int_equal(guard_poll_fd(&s->guard), -1);
+    assert_int_equal(s->guard.sock, -1);
 }
 
 static void test_paths_that_are_none(void **state) {
@@ -193,7 +194,7 @@ static void test_descriptors_that_do_not_belong_there(void **state) {
     assert_int_equal(touch(s, "fifo", pipe_fd), 0);
     assert_int_equal(touch(s, "none", other), 0);
     assert_int_equal(journal_not_stored(s->guard.journal), 2);
-    assert_int_equal(journal_stored(s->guard.journal), 0);
+    assert_int_equal(s->guard.journal->stored_bytes, 0);
     assert_int_equal(journal_find(s->guard.journal, "fifo")->kind, JOURNAL_OTHER);
     assert_int_equal(journal_find(s->guard.journal, "none")->kind, JOURNAL_ABSENT);
 }
@@ -221,7 +222,7 @@ static void test_without_a_journal_nothing_changes(void **state) {
     assert_true(logged("make a folder: No space left on device"));
     send_msg(s, (struct guard_msg){.type = GUARD_MSG_TOUCH}, "h", -1); /* a creation is not asked for */
     guard_handle(&s->guard);
-    assert_int_equal(guard_poll_fd(&s->guard), -1);
+    assert_int_equal(s->guard.sock, -1);
 }
 
 static void test_strange_errors_are_plain_for_the_caller(void **state) {
@@ -250,7 +251,7 @@ static void test_no_message(void **state) {
         else
             assert_int_equal(sock_send(s->peer, "short", 5, NULL, 0), 0);
         guard_handle(&s->guard);
-        assert_int_equal(guard_poll_fd(&s->guard), -1);
+        assert_int_equal(s->guard.sock, -1);
         assert_true(logged("bawn-init sent"));
         guard_done(&s->guard);
         closep(&s->peer);
@@ -265,11 +266,11 @@ static void test_no_message(void **state) {
 static void test_answers_that_nobody_reads(void **state) {
     struct scene *s = *state;
 
-    for (int i = 0; i < 100000 && guard_poll_fd(&s->guard) >= 0; i++) {
+    for (int i = 0; i < 100000 && s->guard.sock >= 0; i++) {
         send_msg(s, (struct guard_msg){.type = GUARD_MSG_TOUCH, .wait = 1}, "f", -1);
         guard_handle(&s->guard);
     }
-    assert_int_equal(guard_poll_fd(&s->guard), -1);
+    assert_int_equal(s->guard.sock, -1);
     assert_true(logged("without reading the answers"));
 }
 

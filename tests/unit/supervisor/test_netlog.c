@@ -235,8 +235,48 @@ static void test_summary(void **state) {
     for (int i = 0; i < 5; i++)
         add(&c, event(GATE_EVENT_LOOKUP, RULE_DENY, "evil.com", 0));
     netcount_report(&c);
-    assert_string_equal(buf_str(&seen), "bawn: network: refused evil.com (5x, BAWN_NET_DENIED_HOST); see 'bawn policy log'\n"
+    assert_string_equal(buf_str(&seen), "bawn: network: evil.com denied 5 times (BAWN_NET_DENIED_HOST); see 'bawn policy log'\n"
                                         "bawn: network: reached github.com:443 (3 connections, 1.2 MiB)\n");
+}
+
+/* A lookup is not counted beside the connection that followed it; what failed outside is no denial. */
+static void test_summary_of_failures(void **state) {
+    CLEANUP(netcount_done) struct netcount c = {0};
+    struct gate_msg dead = event(GATE_EVENT_TROUBLE, RULE_ALLOW, "dead.example", 443), token = dead;
+    struct gate_msg nowhere = event(GATE_EVENT_CONNECTION, RULE_DENY, "nowhere.example", 80);
+    struct gate_msg denied = event(GATE_EVENT_CONNECTION, RULE_DENY, "evil.com", 443);
+
+    add(&c, event(GATE_EVENT_LOOKUP, RULE_DENY, "evil.com", 0));
+    for (uint64_t i = 1; i <= 24620; i++)
+        assert_int_equal(netcount_add(&c, &denied), i);
+    dead.code = POLICY_UNREACHABLE;
+    snprintf(dead.path, sizeof dead.path, "the proxy answered 407");
+    assert_int_equal(netcount_add(&c, &dead), 0);
+    add(&c, dead);
+    snprintf(token.path, sizeof token.path, "a token was redacted"); /* another trouble */
+    token.code = POLICY_ALLOWED;
+    add(&c, token);
+    nowhere.code = POLICY_NO_ADDRESS;
+    assert_int_equal(netcount_add(&c, &nowhere), 0);
+    netcount_report(&c);
+    assert_string_equal(buf_str(&seen),
+                        "bawn: network: evil.com:443 denied 24,620 times (BAWN_NET_DENIED_HOST); see 'bawn policy log'\n"
+                        "bawn: network: dead.example:443 not reached 2 times (the proxy answered 407), "
+                        "nowhere.example:80 not reached (The name is allowed but has no address)\n");
+}
+
+/* The same again and again is merged; what differs in its path is not the same. */
+static void test_repeat(void **state) {
+    struct gate_msg m = event(GATE_EVENT_REQUEST, RULE_DENY, "evil.example", 443), other = m;
+    struct netlog *l = open_log();
+
+    for (int i = 0; i < 500; i++)
+        assert_int_equal(netlog_is_new(l, "request", &m), i < NETLOG_REPEATS);
+    snprintf(other.path, sizeof other.path, "/other");
+    assert_true(netlog_is_new(l, "request", &other));
+    netlog_flush(l);
+    assert_true(netlog_timeout(l) > 0);
+    netlog_free(l);
 }
 
 static void test_bounded_hosts(void **state) {
@@ -353,6 +393,8 @@ int main(void) {
         LOG_TEST(test_flood_pushes_nothing_out),
         LOG_TEST(test_rotation),
         LOG_TEST(test_cannot_write),
+        LOG_TEST(test_summary_of_failures),
+        LOG_TEST(test_repeat),
         LOG_TEST(test_summary),
         LOG_TEST(test_bounded_hosts),
         LOG_TEST(test_secrets),

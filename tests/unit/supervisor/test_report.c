@@ -40,11 +40,15 @@ static void test_limits_that_were_hit(void **state) {
         {RUN_LIMIT_PIDS, "bawn: process limit 100 reached (profile tight)\n"},
         {RUN_LIMIT_DISK, "bawn: disk limit 1.5 GiB reached (built-in)\n"},
         {RUN_LIMIT_TIME, "bawn: time limit 5 min reached (user)\n"},
+        {RUN_LIMIT_PRIVATE, "bawn: home and /tmp limit 2 GiB reached (flag --tmp-size)\n"},
     };
     struct settings s = {.origin = {[SETTING_MEMORY] = (char[]){"flag --memory"},
+                                    [SETTING_TMP] = (char[]){"flag --tmp-size"},
                                     [SETTING_PIDS] = (char[]){"profile tight"},
                                     [SETTING_TIMEOUT] = (char[]){"user"}}};
-    struct run_result r = {.limits = {.memory = 64 << 20, .pids = 100, .disk = 3ull << 29, .timeout_ms = 300000}};
+    struct run_result r = {.limits = {.memory = 64 << 20, .pids = 100, .disk = 3ull << 29, .timeout_ms = 300000},
+                           .private_size = 2ull << 30,
+                           .tmp_on_disk = true};
 
     run_report_limits(&r, &s);
     assert_string_equal(buf_str(&seen), "");
@@ -99,7 +103,7 @@ static void test_limits_without_a_cgroup_are_announced(void **state) {
         bool any = false;
 
         buf_clear(&seen);
-        run_announce_limits(&p, &cg);
+        run_announce_limits(&p, &cg, &(const struct host_facts){0});
         for (size_t k = 0; k < ARRAY_LEN(all); k++) {
             assert_int_equal(strstr(buf_str(&seen), all[k]) != NULL, table[i].parts[k] != NULL);
             any |= table[i].parts[k] != NULL;
@@ -169,15 +173,15 @@ static void test_needs(void **state) {
         struct settings s;
         unsigned needs;
     } table[] = {
-        {{.net.mode = NETWORK_FULL}, ALWAYS},
+        {{.net.mode = NETWORK_FULL}, ALWAYS | ENFORCES_NAMES},
         {{.net.mode = NETWORK_NONE}, ALWAYS | ENFORCES_NETWORK},
-        {{.net.mode = NETWORK_LIST}, ALWAYS | ENFORCES_NETWORK},
-        {{.net.mode = NETWORK_LIMITED}, ALWAYS | ENFORCES_NETWORK},
-        {{.net.mode = NETWORK_FULL, .limits.cpus_milli = 1}, ALWAYS | ENFORCES_CPU},
-        {{.net.mode = NETWORK_FULL, .limits.memory = 1}, ALWAYS | ENFORCES_MEMORY},
-        {{.net.mode = NETWORK_FULL, .limits.pids = 1}, ALWAYS | ENFORCES_PIDS},
-        {{.net.mode = NETWORK_FULL, .limits.disk = 1}, ALWAYS | ENFORCES_DISK},
-        {{.net.mode = NETWORK_FULL, .limits.timeout_ms = 1}, ALWAYS | ENFORCES_TIME},
+        {{.net.mode = NETWORK_LIST}, ALWAYS | ENFORCES_NETWORK | ENFORCES_NAMES},
+        {{.net.mode = NETWORK_LIMITED}, ALWAYS | ENFORCES_NETWORK | ENFORCES_NAMES},
+        {{.net.mode = NETWORK_NONE, .limits.cpus_milli = 1}, ALWAYS | ENFORCES_NETWORK | ENFORCES_CPU},
+        {{.net.mode = NETWORK_NONE, .limits.memory = 1}, ALWAYS | ENFORCES_NETWORK | ENFORCES_MEMORY},
+        {{.net.mode = NETWORK_NONE, .limits.pids = 1}, ALWAYS | ENFORCES_NETWORK | ENFORCES_PIDS},
+        {{.net.mode = NETWORK_NONE, .limits.disk = 1}, ALWAYS | ENFORCES_NETWORK | ENFORCES_DISK},
+        {{.net.mode = NETWORK_NONE, .limits.timeout_ms = 1}, ALWAYS | ENFORCES_NETWORK | ENFORCES_TIME},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(table); i++)

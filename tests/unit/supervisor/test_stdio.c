@@ -57,11 +57,11 @@ static void start(struct stdio *s, int in, int out, int err_fd, struct stdio_wis
 
 static int start_pty(struct stdio *s, int in, int out, int err_fd, struct stdio_wish wish) {
     struct err err = {0};
-    int slave = -1;
+    int master, slave = -1;
 
     start(s, in, out, err_fd, wish);
     assert_true(s->plan.pty);
-    if (stdio_open_pty(s, &slave, &err) < 0)
+    if (openpty(&master, &slave, NULL, NULL, NULL) < 0 || stdio_attach_master(s, master, &err) < 0)
         fail_msg("%s", err.msg);
     stdio_start(s);
     return slave;
@@ -70,7 +70,7 @@ static int start_pty(struct stdio *s, int in, int out, int err_fd, struct stdio_
 /* One turn of the supervisor's loop. */
 static void turn(struct stdio *s, int timeout) {
     struct pollfd fds[STDIO_POLL_MAX];
-    size_t n = stdio_poll_fds(s, fds, ARRAY_LEN(fds));
+    size_t n = stdio_poll_fds(s, fds);
     int own = stdio_timeout_ms(s);
 
     poll(fds, n, own >= 0 && own < timeout ? own : timeout);

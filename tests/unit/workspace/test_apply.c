@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test_apply.h"
-
-#include "workspace/apply/apply_same.h"
+#include "workspace/apply/apply.h"
 
 static const struct apply_opts plain = {0};
 

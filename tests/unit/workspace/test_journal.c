@@ -135,7 +135,7 @@ static void test_every_kind_comes_back(void **state) {
         assert_true(e->mtime_ns > 0 && e->ino > 0);
         assert_int_equal(e->xattrs_len, attrs ? sizeof "user.tag" + 4 + 3 : 0);
         assert_blob(j, "file", "old text");
-        assert_int_equal(journal_stored(j), 8);
+        assert_int_equal(j->stored_bytes, 8);
         assert_int_equal(journal_not_stored(j), 0);
         assert_int_equal(journal_find(j, "dir")->kind, JOURNAL_DIR);
         assert_int_equal(journal_find(j, "dir")->mode, 01751);
@@ -256,7 +256,7 @@ static void test_budget(void **state) {
     j = reopen(s, TAKE_PTR(j), true, &small);
     assert_int_equal(add_looked(j, s, "four", true, &err), 1);
     assert_int_equal(add_looked(j, s, "empty", false, &err), 1);
-    assert_int_equal(journal_stored(j), 10);
+    assert_int_equal(j->stored_bytes, 10);
     assert_int_equal(journal_not_stored(j), 2);
     assert_int_equal(count_blobs(s), 3);
     assert_int_equal(journal_blob(j, journal_find(j, "seven")), -ENOENT);

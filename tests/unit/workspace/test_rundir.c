@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/remove.h"
-#include "workspace/run/rundir_priv.h"
+#include "workspace/run/rundir.h"
 
 struct scene {
     char top[40], runs[64];

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sandboxes that stay: their rows, and the way to their keepers. */
+#pragma once
+
+#include "service/core/core.h"
+
+enum box_row_state { BOX_ROW_STARTING, BOX_ROW_RUNNING, BOX_ROW_STOPPING, BOX_ROW_STOPPED, BOX_ROW_FAILED, BOX_ROW_STATES };
+
+struct box_row {
+    uint64_t seq, created_ns;
+    char id[RANDID_SIZE], reason[RUN_REASON_MAX + 1];
+    enum box_row_state state;
+    struct buf request;
+};
+#define BOX_ROW_INIT                                 \
+    {                                                \
+        .request = {.ceiling = RUN_REQUEST_MAX + 1 } \
+    }
+static inline void box_row_done(struct box_row *b) {
+    buf_done(&b->request);
+}
+
+/* The sandbox of the call, by tenant and id; false: it was answered. */
+bool call_box(struct core *c, struct api_call *call, struct box_row *ret);
+bool call_box_named(struct core *c, struct api_call *call, const char *id, struct box_row *ret);
+
+/* A connection to the keeper's exec socket, which belongs to the tenant's user; it does not block. -errno */
+int box_connect(struct core *c, const struct tenant *t, const char *id);

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sandboxes that stay: `bawn start`, `stop` and `rm` as the tenant; the id is the sandbox's name there. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/jsonout.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "os/clock.h"
+#include "os/fd.h"
+#include "service/core/core_boxes.h"
+#include "service/core/core_worker.h"
+#include "service/task/taskreq.h"
+
+enum { LIST_USUAL = 100, LIST_BYTES = 16 * 1024 * 1024, REASON_SIZE = 500 };
+
+static const char *const box_state_names[BOX_ROW_STATES] = {"starting", "running", "stopping", "stopped", "failed"};
+
+/* -- rows --------------------------------------------------------------------------------------------------------------------- */
+
+static void read_box(struct ledger *l, enum ledger_statement s, struct box_row *ret) {
+    int64_t state = ledger_int(l, s, 3);
+
+    ret->seq = (uint64_t)ledger_int(l, s, 0);
+    ledger_chars(l, s, 1, ret->id, sizeof ret->id);
+    ret->state = state >= 0 && state < BOX_ROW_STATES ? (enum box_row_state)state : BOX_ROW_FAILED;
+    ret->created_ns = (uint64_t)ledger_int(l, s, 4);
+    ledger_chars(l, s, 5, ret->reason, sizeof ret->reason);
+    ledger_bytes(l, s, 6, &ret->request);
+}
+
+bool call_box_named(struct core *c, struct api_call *call, const char *id, struct box_row *ret) {
+    struct err err = {0};
+    int n = ledger_ask(&c->db, LEDGER_BOX_GET, &err, "tt", call->tenant->row.name, id);
+
+    n = n < 0 ? n : ledger_next(&c->db, LEDGER_BOX_GET, &err);
+    if (n > 0)
+        read_box(&c->db, LEDGER_BOX_GET, ret);
+    ledger_end(&c->db, LEDGER_BOX_GET);
+    if (n < 0)
+        call_broken(call, &err);
+    else if (n == 0)
+        call_fail(call, API_PROBLEM_NOT_FOUND, "there is no sandbox '%s'", id);
+    return n > 0;
+}
+
+bool call_box(struct core *c, struct api_call *call, struct box_row *ret) {
+    return call_box_named(c, call, call_text(call, API_FIELD_ID), ret);
+}
+
+static void labels_json(struct jsonout *j, const struct buf *request) {
+    struct taskreq_field f;
+
+    jsonout_open(j, "labels", '{');
+    for (size_t at = 0; taskreq_next(request, &at, &f) > 0;) {
+        size_t key = strnlen(f.data, f.len);
+        CLEANUP(freep) char *value = key < f.len ? strndup(f.data + key + 1, f.len - key - 1) : NULL;
+
+        if (str_eq(f.name, "labels") && value)
+            jsonout_text(j, f.data, value);
+    }
+    jsonout_close(j, '}');
+}
+
+static void box_json(const struct box_row *b, struct buf *to) {
+    struct jsonout j = {.to = to, .compact = true};
+    char text[CLOCK_TEXT_SIZE];
+
+    jsonout_open(&j, NULL, '{');
+    jsonout_text(&j, "id", b->id);
+    jsonout_text(&j, "state", box_state_names[b->state]);
+    labels_json(&j, &b->request);
+    jsonout_text(&j, "created", clock_text(b->created_ns, CLOCK_ISO_MS, text));
+    jsonout_text(&j, "reason", b->reason[0] ? b->reason : NULL);
+    jsonout_null(&j, "details");
+    jsonout_close(&j, '}');
+}
+
+static void answer_box(struct api_call *call, unsigned status, const struct box_row *b) {
+    struct buf out = BUF_INIT(LIST_BYTES);
+
+    box_json(b, &out);
+    call_json(call, status, &out);
+}
+
+static void set_state(struct core *c, const struct tenant *t, const char *id, enum box_row_state state, const char *reason) {
+    struct err err = {0};
+
+    if (ledger_begin(&c->db, &err) < 0 || ledger_do(&c->db, LEDGER_BOX_STATE, &err, "ttit", t->row.name, id, (int64_t)state,
+                                                    reason && reason[0] ? reason : NULL) < 0)
+        core_log(c, "error", "database", id, "%s", err.msg);
+}
+
+/* What the row says may be old: the sandbox may have stopped by itself. */
+static void look_at_box(struct core *c, const struct tenant *t, struct box_row *b) {
+    CLEANUP(closep) int fd = -1;
+
+    if (b->state != BOX_ROW_RUNNING)
+        return;
+    fd = box_connect(c, t, b->id);
+    if (fd >= 0 || fd == -EAGAIN)
+        return;
+    b->state = BOX_ROW_STOPPED;
+    set_state(c, t, b->id, BOX_ROW_STOPPED, "it has stopped by itself");
+}
+
+/* -- operations --------------------------------------------------------------------------------------------------------------- */
+
+void op_box_get(struct core *c, struct api_call *call) {
+    CLEANUP(box_row_done) struct box_row b = BOX_ROW_INIT;
+
+    if (!call_box(c, call, &b))
+        return;
+    look_at_box(c, call->tenant, &b);
+    answer_box(call, 200, &b);
+}
+
+void op_box_list(struct core *c, struct api_call *call) {
+    const char *page = call_text(call, API_FIELD_PAGE);
+    uint64_t before = INT64_MAX, limit = api_field_number(&call->fields, API_FIELD_LIMIT, LIST_USUAL), n = 0, last = 0;
+    struct buf out = BUF_INIT(LIST_BYTES);
+    struct err err = {0};
+    int r;
+
+    if (page && parse_u64(page, 1, INT64_MAX, &before, &err) < 0) {
+        call_fail_field(call, API_FIELD_PAGE, "is not the \"next\" of an answer");
+        return;
+    }
+    buf_adds(&out, "{\"items\":[");
+    r = ledger_ask(&c->db, LEDGER_BOX_LIST, &err, "ti", call->tenant->row.name, (int64_t)before);
+    while (r >= 0 && n <= limit && (r = ledger_next(&c->db, LEDGER_BOX_LIST, &err)) > 0 && ++n <= limit) {
+        CLEANUP(box_row_done) struct box_row b = BOX_ROW_INIT;
+
+        read_box(&c->db, LEDGER_BOX_LIST, &b);
+        last = b.seq;
+        box_json(&b, &out);
+    }
+    ledger_end(&c->db, LEDGER_BOX_LIST);
+    if (r < 0) {
+        buf_done(&out);
+        call_broken(call, &err);
+        return;
+    }
+    if (n > limit)
+        buf_addf(&out, "],\"next\":\"%llu\"}", (unsigned long long)last);
+    else
+        buf_adds(&out, "],\"next\":null}");
+    call_json(call, 200, &out);
+}
+
+/* -- start -------------------------------------------------------------------------------------------------------------------- */
+
+static void start_done(struct core *c, struct core_worker *w, struct api_call *call, int status) {
+    CLEANUP(box_row_done) struct box_row b = BOX_ROW_INIT;
+    char reason[REASON_SIZE] = "";
+
+    if (status)
+        worker_reason(w, reason, sizeof reason);
+    else
+        w->tenant->boxes += call && call->status == 201;
+    set_state(c, w->tenant, w->id, status ? BOX_ROW_FAILED : BOX_ROW_RUNNING, reason);
+    if (!call)
+        return;
+    if (status)
+        call_fail(call, API_PROBLEM_CANNOT_SANDBOX, "%s", reason);
+    else if (call_box_named(c, call, w->id, &b))
+        answer_box(call, call->status, &b);
+}
+
+static void start_box(struct core *c, struct api_call *call, const char *id, const struct buf *request, unsigned status) {
+    CLEANUP(closep) int cwd = place_workspace(c, call->tenant, id);
+    struct worker_plan p = WORKER_PLAN_INIT;
+    struct err err = {0};
+
+    if (cwd < 0 || taskreq_start_argv(request, id, &p.argv, &err) < 0) {
+        strv_done(&p.argv);
+        call_fail(call, API_PROBLEM_INTERNAL, "the sandbox's folder or request is damaged");
+        return;
+    }
+    p.cwd = cwd;
+    p.stays = true;
+    p.done = start_done;
+    call->status = status;
+    worker_start(c, call, id, &p);
+}
+
+static int make_box(struct core *c, struct api_call *call, struct box_row *b, struct err *err) {
+    struct live_run place = {.tenant = call->tenant, .dir = -1, .task = -1};
+    int r = randid_make("box", b->id);
+
+    b->created_ns = clock_mark();
+    r = r < 0 ? err_sys(err, r, "random bytes") : call_pack(&call->fields, &b->request);
+    snprintf(place.row.id, sizeof place.row.id, "%s", b->id);
+    r = r < 0 ? r : place_make(c, &place, err);
+    closep(&place.dir);
+    r = r < 0 ? r : ledger_begin(&c->db, err);
+    r = r < 0 ? r
+              : ledger_do(&c->db, LEDGER_BOX_ADD, err, "ttiib", b->id, call->tenant->row.name, (int64_t)BOX_ROW_STARTING,
+                          (int64_t)b->created_ns, buf_str(&b->request), b->request.len);
+    return r < 0 ? r : 0;
+}
+
+void op_box_create(struct core *c, struct api_call *call) {
+    CLEANUP(box_row_done) struct box_row b = BOX_ROW_INIT;
+    const struct tenant *t = call->tenant;
+    struct err err = {0};
+
+    if (c->draining)
+        call_retry(call, API_PROBLEM_DRAINING, 5, "the service is ending");
+    else if (t->row.quotas[QUOTA_RUNNING] != QUOTA_NONE && t->running + t->boxes >= t->row.quotas[QUOTA_RUNNING])
+        call_retry(call, API_PROBLEM_QUOTA, 5, "this tenant has as many runs and sandboxes as it may have");
+    else if (call_refused(call))
+        return;
+    else if (make_box(c, call, &b, &err) < 0)
+        call_broken(call, &err);
+    else
+        start_box(c, call, b.id, &b.request, 201);
+}
+
+void op_box_start(struct core *c, struct api_call *call) {
+    CLEANUP(box_row_done) struct box_row b = BOX_ROW_INIT;
+
+    if (!call_box(c, call, &b))
+        return;
+    look_at_box(c, call->tenant, &b);
+    if (b.state == BOX_ROW_RUNNING)
+        answer_box(call, 200, &b);
+    else
+        start_box(c, call, b.id, &b.request, 200);
+}
+
+/* -- stop and rm -------------------------------------------------------------------------------------------------------------- */
+
+static void stop_done(struct core *c, struct core_worker *w, struct api_call *call, int status) {
+    CLEANUP(box_row_done) struct box_row b = BOX_ROW_INIT;
+
+    if (status) {
+        worker_nothing(c, w, call, status);
+        return;
+    }
+    set_state(c, w->tenant, w->id, BOX_ROW_STOPPED, NULL);
+    if (call && call_box_named(c, call, w->id, &b))
+        answer_box(call, 200, &b);
+}
+
+static void remove_done(struct core *c, struct core_worker *w, struct api_call *call, int status) {
+    struct err err = {0};
+    char reason[REASON_SIZE] = "";
+
+    if (status)
+        worker_reason(w, reason, sizeof reason);
+    if (status && !str_starts(reason, "no sandbox '")) { /* one whose first start failed is not there */
+        worker_nothing(c, w, call, status);
+        return;
+    }
+    w->tenant->boxes -= status == 0 && w->tenant->boxes > 0;
+    if (place_trash(c, w->tenant, w->id) < 0 || ledger_begin(&c->db, &err) < 0 ||
+        ledger_do(&c->db, LEDGER_BOX_REMOVE, &err, "tt", w->tenant->row.name, w->id) < 0)
+        core_log(c, "error", "remove", w->id, "%s", err.msg[0] ? err.msg : "its folder cannot be moved");
+    if (call)
+        call_nothing(call);
+}
+
+static void box_verb(struct core *c, struct api_call *call, const char *const *words, worker_done *done) {
+    CLEANUP(box_row_done) struct box_row b = BOX_ROW_INIT;
+    struct worker_plan p = WORKER_PLAN_INIT;
+    int r;
+
+    if (!call_box(c, call, &b))
+        return;
+    r = strv_add(&p.argv, "bawn");
+    for (size_t i = 0; r >= 0 && words[i]; i++)
+        r = strv_add(&p.argv, words[i]);
+    r = r < 0 ? r : strv_add(&p.argv, b.id);
+    if (r < 0) {
+        strv_done(&p.argv);
+        call_fail(call, API_PROBLEM_INTERNAL, "no memory");
+        return;
+    }
+    p.stays = true;
+    p.done = done;
+    worker_start(c, call, b.id, &p);
+}
+
+void op_box_stop(struct core *c, struct api_call *call) {
+    box_verb(c, call, (const char *const[]){"stop", "--force", NULL}, stop_done);
+}
+
+void op_box_delete(struct core *c, struct api_call *call) {
+    box_verb(c, call, (const char *const[]){"rm", "--force", "--discard-changes", NULL}, remove_done);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A new run: what it may be, quotas, idempotency. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "os/clock.h"
+#include "service/core/core.h"
+#include "service/task/taskreq.h"
+
+/* Of the request itself, not of the run. */
+static bool is_of_the_run(unsigned field) {
+    return field != API_FIELD_BEARER && field != API_FIELD_REQUEST_ID && field != API_FIELD_STREAM &&
+           field != API_FIELD_IDEMPOTENCY_KEY && field != API_FIELD_WAIT;
+}
+
+/* By names, in the order of the fields: the same request is the same bytes. */
+int call_pack(const struct api_fields *f, struct buf *to) {
+    for (size_t i = 0; i < f->n; i++) {
+        const struct api_value *v = &f->v[i];
+        size_t len = v->is_pair ? (size_t)v->key_len + 1 + v->len : v->len;
+
+        if (is_of_the_run(v->field))
+            taskreq_add(to, api_field_names[v->field], f->text.data + v->at, len);
+    }
+    return buf_ok(to) ? 0 : -E2BIG;
+}
+
+/* -- what is refused ---------------------------------------------------------------------------------------------------------- */
+
+static bool path_allowed(const struct tenant *t, const char *path) {
+    for (const char *p = path; (p = strstr(p, "/..")); p += 3)
+        if (!p[3] || p[3] == '/')
+            return false;
+    for (size_t i = 0; i < t->row.paths.len; i++)
+        if (str_eq(path, t->row.paths.v[i]) || str_below(path, t->row.paths.v[i]))
+            return true;
+    return false;
+}
+
+static bool refuse_shape(struct api_call *call) {
+    static const unsigned missing[] = {API_FIELD_SHAPE_SOURCE_GIT, API_FIELD_SHAPE_SOURCE_BRANCH, API_FIELD_SHAPE_SOURCE_RUN,
+                                       API_FIELD_SHAPE_CLASS,      API_FIELD_AGENT_INSTRUCTIONS,  API_FIELD_AGENT_SKILLS,
+                                       API_FIELD_AGENT_MCP_SERVERS};
+    const char *path = call_text(call, API_FIELD_SHAPE_SOURCE_PATH);
+
+    for (size_t i = 0; i < ARRAY_LEN(missing); i++)
+        if (call_text(call, missing[i])) {
+            call_fail(call, API_PROBLEM_NOT_IMPLEMENTED, "%s is not available yet", api_field_names[missing[i]]);
+            return true;
+        }
+    if (path && !path_allowed(call->tenant, path)) {
+        call_fail_field(call, API_FIELD_SHAPE_SOURCE_PATH, "this tenant may not use this folder");
+        return true;
+    }
+    if (call->route->op == API_OP_RUN_CREATE && !call_text(call, API_FIELD_COMMAND) && !call_text(call, API_FIELD_AGENT_NAME)) {
+        call_fail_field(call, API_FIELD_COMMAND, "is empty");
+        return true;
+    }
+    return false;
+}
+
+/* A limit on memory that is more than the tenant may use would never start. */
+static bool refuse_memory(struct api_call *call) {
+    const char *text = call_text(call, API_FIELD_SHAPE_LIMITS_MEMORY);
+    uint64_t bytes = 0, most = call->tenant->row.quotas[QUOTA_MEMORY];
+    struct err err = {0};
+
+    if (!text)
+        return false;
+    if (parse_size(text, &bytes, &err) < 0) {
+        call_fail_field(call, API_FIELD_SHAPE_LIMITS_MEMORY, err.msg);
+        return true;
+    }
+    if (most == QUOTA_NONE || bytes <= most)
+        return false;
+    call_fail_field(call, API_FIELD_SHAPE_LIMITS_MEMORY, "is more than this tenant may use");
+    return true;
+}
+
+bool call_refused(struct api_call *call) {
+    return refuse_shape(call) || refuse_memory(call);
+}
+
+static unsigned seconds_to_next_minute(uint64_t now_ns) {
+    return 60 - (unsigned)(now_ns / 1000000000 % 60);
+}
+
+static bool refuse_quota(struct core *c, struct api_call *call) {
+    const struct tenant *t = call->tenant;
+    const uint64_t *q = t->row.quotas;
+    uint64_t runs, cpu_us, now = clock_mark();
+
+    hour_sum(&t->use, now, &runs, &cpu_us);
+    if (q[QUOTA_RUNNING] == 0 || (q[QUOTA_QUEUED] != QUOTA_NONE && t->queued >= q[QUOTA_QUEUED]))
+        call_retry(call, API_PROBLEM_QUOTA, 1, "this tenant has as many runs waiting as it may have");
+    else if (q[QUOTA_RUNS] != QUOTA_NONE && runs >= q[QUOTA_RUNS])
+        call_retry(call, API_PROBLEM_QUOTA, seconds_to_next_minute(now),
+                   "this tenant has made as many runs in this hour as it may");
+    else if (q[QUOTA_CPU] != QUOTA_NONE && cpu_us / 1000000 >= q[QUOTA_CPU])
+        call_retry(call, API_PROBLEM_QUOTA, seconds_to_next_minute(now), "this tenant has used its CPU time of this hour");
+    else if (c->n_queued >= c->conf.queued)
+        call_retry(call, API_PROBLEM_QUEUE_FULL, 5, "the service has as many runs waiting as it can have");
+    else
+        return false;
+    return true;
+}
+
+/* -- making it ---------------------------------------------------------------------------------------------------------------- */
+
+static struct live_run *new_run(struct api_call *call, struct err *err) {
+    struct live_run *r = calloc(1, sizeof *r);
+
+    if (!r) {
+        err_oom(err);
+        return NULL;
+    }
+    *r = (struct live_run){.row = RUN_ROW_INIT, .tenant = call->tenant, .dir = -1, .task = -1};
+    snprintf(r->row.tenant, sizeof r->row.tenant, "%s", call->tenant->row.name);
+    r->row.created_ns = clock_mark();
+    r->row.held = api_field_bool(&call->fields, API_FIELD_HOLD, false);
+    if (randid_make("run", r->row.id) < 0 || call_pack(&call->fields, &r->row.request) < 0) {
+        run_row_done(&r->row);
+        free(r);
+        err_set(err, -EIO, "a new run");
+        return NULL;
+    }
+    return r;
+}
+
+static void hash_request(const struct api_fields *f, unsigned char ret[static SHA256_LEN]) {
+    struct buf b = BUF_INIT(RUN_REQUEST_MAX);
+
+    call_pack(f, &b);
+    sha256_of(buf_str(&b), b.len, ret);
+    buf_done(&b);
+}
+
+static void wait_or_answer(struct api_call *call, struct live_run *r) {
+    uint64_t wait = api_field_number(&call->fields, API_FIELD_WAIT, 0);
+
+    if (wait == 0) {
+        call_run(call, 201, &r->row);
+        return;
+    }
+    call->wait = WAIT_END;
+    call->run = r;
+    call->status = 201;
+    call->deadline_ms = clock_ms() + wait * 1000;
+}
+
+/* 1: it was answered; 0: a new key, or none; -errno */
+static int repeat(struct core *c, struct api_call *call, const char *key, const unsigned char *hash, struct err *err) {
+    CLEANUP(run_row_done) struct run_row row = RUN_ROW_INIT;
+    char id[RANDID_SIZE];
+    struct live_run *r;
+    int n = ledger_key_find(&c->db, call->tenant->row.name, key, hash, clock_mark(), id, err);
+
+    if (n == -EEXIST) {
+        call_fail(call, API_PROBLEM_IDEMPOTENCY_CONFLICT, "%s", err->msg);
+        return 1;
+    }
+    if (n <= 0)
+        return n;
+    r = core_find_run(c, call->tenant, id);
+    if (r) {
+        wait_or_answer(call, r);
+        return 1;
+    }
+    n = ledger_run_get(&c->db, call->tenant->row.name, id, &row, err);
+    if (n > 0)
+        call_run(call, 201, &row);
+    else if (n == 0)
+        call_fail(call, API_PROBLEM_IDEMPOTENCY_CONFLICT, "the run of this idempotency key was removed");
+    return n < 0 ? n : 1;
+}
+
+static int accept_run(struct core *c, struct api_call *call, const char *key, const unsigned char *hash, struct err *err) {
+    struct live_run *r = new_run(call, err);
+    int n;
+
+    if (!r)
+        return err->code;
+    n = ledger_begin(&c->db, err);
+    if (n >= 0 && key)
+        n = ledger_key_add(&c->db, r->row.tenant, key, hash, r->row.id, r->row.created_ns, err);
+    n = n < 0 ? n : core_add_run(c, r, err);
+    if (n < 0) {
+        run_row_done(&r->row);
+        free(r);
+        return n;
+    }
+    wait_or_answer(call, r);
+    return 0;
+}
+
+void op_run_create(struct core *c, struct api_call *call) {
+    const char *key = call_text(call, API_FIELD_IDEMPOTENCY_KEY);
+    unsigned char hash[SHA256_LEN];
+    struct err err = {0};
+    int n = 0;
+
+    if (key) {
+        hash_request(&call->fields, hash);
+        n = repeat(c, call, key, hash, &err);
+    }
+    if (n < 0)
+        call_broken(call, &err);
+    if (n != 0)
+        return;
+    if (c->draining) {
+        call_retry(call, API_PROBLEM_DRAINING, 5, "the service is ending");
+        return;
+    }
+    if (call_refused(call) || refuse_quota(c, call))
+        return;
+    if (accept_run(c, call, key, hash, &err) < 0)
+        call_broken(call, &err);
+}

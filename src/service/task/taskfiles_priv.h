@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the files of bawn-task that work on a workspace. */
+#pragma once
+
+struct err;
+
+/* PATH 0|1 LIMIT AFTER: FileList of spec/openapi.yaml on stdout; 1: also what is below. AFTER "": from the beginning. */
+int taskfiles_list(char **args, struct err *err);
+
+/* taskitems.c: HOW LIMIT PROGRAM ARG... */
+int taskfiles_items(char **args, struct err *err);

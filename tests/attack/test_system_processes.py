@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attacks of test_processes.py by root of a writable system."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from system_walls import attacks_of  # noqa: E402
+
+globals().update(attacks_of("test_processes", without={"test_privileges_are_none", "test_descriptors_of_pid_1_cannot_be_listed"}))

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same behaviour behind every engine.
+
+    def test_something(box):              runs for each engine, as root and as an ordinary user
+        r = box.run("id", "-u")           bawn run, with that engine
+        assert r.rc == 0, r
+
+box.name      the engine; box.runner: who runs it; box.workspace
+box.bawn(*args), box.run(*command, options=[])
+box.containers()   ids that the engine has left; [] for native
+box.need("pids")   skips the case where the engine does not enforce that (`bawn engines`)
+
+"docker-bytes" is docker as if its daemon were on another machine's kernel: a sample of the cases (BAWN_ALL=1: all).
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import zlib
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "network")]
+from daemons import Docker  # noqa: E402
+from engine_box import Box  # noqa: E402
+from host_image import NAME, HostImages  # noqa: E402
+
+TEST_USER = os.environ.get("BAWN_TEST_USER", "bawn-test")
+ENGINES = ["native", "docker", "podman", "gvisor", "docker-bytes", "image"]
+
+
+@pytest.fixture(scope="session")
+def docker():
+    d = Docker(TEST_USER)
+    yield d
+    d.end()
+
+
+@pytest.fixture(scope="session")
+def host_images():
+    images = HostImages()
+    yield images
+    images.end()
+
+
+def podman_box(runner):
+    runtime = runner.mkdir(runner.top / "runtime", 0o700)
+    env = {"XDG_RUNTIME_DIR": str(runtime), "SANDBOX_FLAGS": "--runtime=runc"}
+
+    def containers():
+        return runner.run("podman", "ps", "--all", "--quiet").out.split()
+
+    return Box("podman", runner, env, containers)
+
+
+@pytest.fixture(params=ENGINES)
+def box(request, runner):
+    if request.param in ("docker", "docker-bytes"):  # the second as if the daemon were on another machine's kernel
+        d = request.getfixturevalue("docker")
+        link = {} if request.param == "docker" else {"BAWN_TEST_LINK": "bytes"}
+        yield Box("docker", runner, {"DOCKER_HOST": d.host, **link}, d.containers)
+    elif request.param == "podman":
+        b = podman_box(runner)
+        yield b
+        if not runner.is_root:  # what rootless storage belongs to the ids of /etc/subuid
+            runner.run("podman", "unshare", "rm", "-rf", runner.home / ".local/share/containers")
+            stop_pause(runner)
+    elif request.param == "image":  # on native, the programs of an image
+        request.getfixturevalue("host_images").give(runner)
+        b = Box("native", runner, {"BAWN_SANDBOX_IMAGE": NAME}, list)
+        b.image = True
+        yield b
+    else:  # without a daemon: what is left is a process
+        yield Box(request.param, runner, {}, list)
+
+
+def stop_pause(runner):
+    """podman without root leaves a process that holds its user namespace."""
+    path = runner.top / "runtime/libpod/tmp/pause.pid"
+    if path.exists():
+        subprocess.run(["kill", path.read_text().strip()], check=False)
+
+
+BYTES = {"test_status_and_streams", "test_a_terminal", "test_read_only", "test_a_persistent_sandbox", "test_it_ends_with_its_supervisor", "test_memory_limit_is_named",
+         "test_limits_that_are_said_to_be_enforced_are", "test_nothing_of_the_engine_is_inside", "test_pid_1_cannot_be_looked_into_or_signalled",
+         "test_a_credential_is_put_in_outside", "test_the_kernel_is_another_one"}
+
+
+def is_left_out(item):
+    """Over bytes a sample; and of the slow gVisor each case as one of the two users, chosen by name."""
+    if item.path.parent != HERE or os.environ.get("BAWN_ALL"):
+        return False
+    if "docker-bytes" in item.name and item.originalname not in BYTES:
+        return True
+    slow = any(f"{name}]" in item.name or f"{name}-" in item.name or f"-{name}" in item.name for name in ("gvisor", "docker-bytes", "image"))
+    return slow and f"{'root' if zlib.crc32(item.originalname.encode()) % 2 else 'user'}" not in item.name
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
+def pytest_collection_modifyitems(config, items):
+    """One worker has one daemon."""
+    out = [item for item in items if is_left_out(item)]
+    items[:] = [item for item in items if not is_left_out(item)]
+    config.hook.pytest_deselected(items=out)
+    for item in items:
+        if item.path.parent == HERE:
+            item.add_marker(pytest.mark.xdist_group("docker" if "docker" in item.name else "engines"))
