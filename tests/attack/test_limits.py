@@ -253,19 +253,18 @@ def test_a_flood_of_output_takes_no_memory_of_ours(runner):
     assert int(re.search(r"VmRSS:\s+(\d+)", status)[1]) < 32 * 1024
 
 
-def alive(path):
-    """Of another run that is under way on this machine: the name begins with bawn-PID."""
-    pid = re.search(r"/bawn-(\d+)", path)
-    return pid and os.path.exists(f"/proc/{pid[1]}")
-
-
-def cgroups():
-    found = {str(p) for p in pathlib.Path("/sys/fs/cgroup").rglob("*bawn*") if p.is_dir()}
-    return {path for path in found if not alive(path)}
+def cgroups_of(pid):
+    """Those that the run with this pid made: their names begin with bawn-PID. Other tests leave groups of killed runs behind for a while."""
+    return {str(p) for p in pathlib.Path("/sys/fs/cgroup").rglob(f"bawn-{pid}-*") if p.is_dir()}
 
 
 def test_no_control_group_is_left(runner):
     """Claim: the run's control groups go with it, also after a bomb (81)."""
-    before = cgroups()
-    runner.bawn("run", "--memory", "64m", "--pids", "20", "--", "/usr/bin/python3", "-c", FORK % 150)
-    assert cgroups() <= before
+    run = runner.popen(runner.path, "run", "--memory", "64m", "--pids", "20", "--", "/usr/bin/python3", "-c", "input()\n" + FORK % 150,
+                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while not cgroups_of(run.pid):
+        assert run.poll() is None, run.communicate()
+        time.sleep(0.01)
+    out, err = run.communicate(b"\n")
+    assert b"stopped at" in out, (out, err)
+    assert cgroups_of(run.pid) == set()

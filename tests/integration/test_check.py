@@ -103,7 +103,7 @@ def test_ignored_signals_do_not_reach_what_a_test_starts(tmp_path):
 def stage(tmp_path):
     check = load_check()
     made = object.__new__(check.Check)
-    made.children, made.over, made.stage = set(), check.threading.Event(), tmp_path
+    made.children, made.over, made.unsteady, made.stage = set(), check.threading.Event(), [], tmp_path
     with open(tmp_path / "log", "w+") as made.log:
         yield check, made
 
@@ -135,6 +135,39 @@ def test_an_ended_check_starts_nothing_more(stage):
     _, made = stage
     made.end_all()
     assert not made.run("sleep", "54321")
+
+
+UNSTEADY = """
+import os, pathlib
+def test_steady(): pass
+def test_it():
+    assert pathlib.Path("seen").exists() or pathlib.Path("seen").touch(), os.environ.get("SAYS", "busy")
+"""
+
+
+def judged(stage, tmp_path, text, monkeypatch, **env):
+    """The counts of a stage whose cases are this file's."""
+    check, made = stage
+    (tmp_path / "test_planted.py").write_text(text)
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    monkeypatch.setattr(check, "LOGS", tmp_path)
+    monkeypatch.setattr(check, "install", lambda *_: "/bin/true")
+    return check.pytest_in(made, ".", ["test_planted.py"], **env), made.unsteady
+
+
+def test_a_case_that_fails_once_is_judged_alone(stage, tmp_path, monkeypatch):
+    counts, unsteady = judged(stage, tmp_path, UNSTEADY, monkeypatch)
+    assert counts == (2, 0, 0) and unsteady == ["test_planted.py::test_it"]
+
+
+def test_a_case_that_fails_alone_fails(stage, tmp_path, monkeypatch):
+    counts, unsteady = judged(stage, tmp_path, UNSTEADY + "    pathlib.Path('seen').unlink()\n", monkeypatch)
+    assert counts == (1, 1, 0) and unsteady == []
+
+
+def test_an_attack_that_worked_once_is_not_forgiven(stage, tmp_path, monkeypatch):
+    counts, unsteady = judged(stage, tmp_path, UNSTEADY, monkeypatch, SAYS="the attack works inside the sandbox: rc 0")
+    assert counts == (1, 1, 0) and unsteady == []
 
 
 def test_every_unit_test_has_a_limit():
