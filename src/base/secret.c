@@ -84,3 +84,13 @@ void secret_zero_free(void *p) {
         explicit_bzero(p, malloc_usable_size(p));
     free(p);
 }
+
+void *secret_zero_realloc(void *p, size_t size) {
+    void *to = malloc(size ? size : 1);
+
+    if (to && p)
+        memcpy(to, p, MIN_OF(size, malloc_usable_size(p)));
+    if (to)
+        secret_zero_free(p);
+    return to;
+}

@@ -24,3 +24,4 @@ int secret_grow(char **p, size_t used, size_t *cap, size_t need);
 
 /* For allocators of libraries through whose memory values pass: zeroed as a whole when it is given back. */
 void secret_zero_free(void *p);
+void *secret_zero_realloc(void *p, size_t size);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bawn-pull: gets an image and unpacks it (image/pull.h). */
 #include <curl/curl.h>
-#include <malloc.h>
 #include <openssl/crypto.h>
 #include <signal.h>
 #include <unistd.h>
@@ -19,17 +18,6 @@ static const struct opt pull_opts[] = {
     {0, 0, "arch", "ARCH", "for this machine", NULL, OPT_TO_TEXT(struct pull, arch)},
 };
 
-/* A token passes through the buffers of curl: they are zeroed when they are given back. */
-static void *zero_realloc(void *p, size_t size) {
-    void *to = malloc(size ? size : 1);
-
-    if (to && p)
-        memcpy(to, p, MIN_OF(size, malloc_usable_size(p)));
-    if (to)
-        secret_zero_free(p);
-    return to;
-}
-
 static int run_pull(int argc, char **argv, struct err *err) {
     static struct pull p = {.from = PULL_FROMS};
     int r = opt_parse(pull_opts, ARRAY_LEN(pull_opts), argc, argv, &p, 0, err);
@@ -43,7 +31,7 @@ static int run_pull(int argc, char **argv, struct err *err) {
     signal(SIGPIPE, SIG_IGN);
     /* Before the jail: no configuration file of OpenSSL, and libcurl's own preparations. */
     if (OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL) != 1 ||
-        curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, secret_zero_free, zero_realloc, strdup, calloc) != CURLE_OK)
+        curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, secret_zero_free, secret_zero_realloc, strdup, calloc) != CURLE_OK)
         return err_oom(err);
     r = pull_lock(p.from == PULL_REGISTRY, err);
     return r < 0 ? r : pull_run(&p, err);

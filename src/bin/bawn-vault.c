@@ -7,7 +7,6 @@
  */
 #include <curl/curl.h>
 #include <jansson.h>
-#include <malloc.h>
 #include <openssl/crypto.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -18,17 +17,6 @@
 #include "base/log.h"
 #include "base/secret.h"
 #include "vault/vault.h"
-
-/* Tokens pass through the buffers of curl and jansson: they are zeroed when they are given back. */
-static void *zero_realloc(void *p, size_t size) {
-    void *to = malloc(size ? size : 1);
-
-    if (to && p)
-        memcpy(to, p, MIN_OF(size, malloc_usable_size(p)));
-    if (to)
-        secret_zero_free(p);
-    return to;
-}
 
 int main(int argc, char **argv) {
     struct rlimit none = {0};
@@ -42,7 +30,7 @@ int main(int argc, char **argv) {
     umask(077);
     signal(SIGPIPE, SIG_IGN);
     json_set_alloc_funcs(malloc, secret_zero_free);
-    if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, secret_zero_free, zero_realloc, strdup, calloc) != CURLE_OK) {
+    if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, secret_zero_free, secret_zero_realloc, strdup, calloc) != CURLE_OK) {
         log_line("libcurl does not start");
         _exit(1);
     }
