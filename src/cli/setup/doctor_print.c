@@ -2,6 +2,8 @@
 /* The report for people and for programs. Everything is appended to a buffer. */
 #include "cli/setup/doctor_print.h"
 
+#include <string.h>
+
 #include "base/buf.h"
 #include "base/jsonout.h"
 #include "base/str.h"
@@ -55,18 +57,35 @@ static void add_rung(struct buf *b, const struct doctor_engine *v, size_t i) {
     add_set(b, "lacks", ~s->keeps & (unsigned)(ENFORCES_EVERYTHING & ~ENFORCES_KERNEL));
 }
 
+enum { COLUMN = 10 };
+
+/* One column for each rung that is available; why the others are not follows the table. */
+static void add_column(struct buf *b, const struct doctor_engine *v,
+                       const char *(*text)(const struct doctor_engine *, size_t, int), int g) {
+    for (size_t i = 0; i < v->n; i++)
+        if (v->states[i].available)
+            buf_addf(b, "%-*s", (int)MAX_OF(strlen(v->names[i]) + 2, (size_t)COLUMN), text(v, i, g));
+}
+
+static const char *column_head(const struct doctor_engine *v, size_t i, int g) {
+    (void)g;
+    return v->names[i];
+}
+
+static const char *column_cell(const struct doctor_engine *v, size_t i, int g) {
+    return v->states[i].keeps & (1u << g) ? "enforced" : "-";
+}
+
 /* What each guarantee means, and which rungs enforce it here. */
 static void add_guarantees(struct buf *b, const struct doctor_engine *views, size_t n) {
     buf_addf(b, "  %-14s", "");
     for (size_t e = 0; e < n; e++)
-        for (size_t i = 0; i < views[e].n; i++)
-            buf_addf(b, "%-10s", views[e].names[i]);
+        add_column(b, &views[e], column_head, 0);
     buf_adds(b, "meaning\n");
     for (int g = 0; g < GUARANTEE_COUNT; g++) {
         buf_addf(b, "  %-14s", guarantee_names[g]);
         for (size_t e = 0; e < n; e++)
-            for (size_t i = 0; i < views[e].n; i++)
-                buf_addf(b, "%-10s", views[e].states[i].keeps & (1u << g) ? "enforced" : "-");
+            add_column(b, &views[e], column_cell, g);
         buf_addf(b, "%s\n", guarantee_meaning[g]);
     }
 }
