@@ -65,7 +65,7 @@ static int read_memfd(int fd, size_t len, struct buf *body) {
 static int check_message(const struct exec_msg *m, size_t inline_len, size_t n_fds, const struct buf *body) {
     bool memfd = m->flags == EXEC_MSG_MEMFD;
 
-    if (m->type < EXEC_MSG_EXEC || m->type > EXEC_MSG_OPENED || (m->flags && !memfd))
+    if (m->type < EXEC_MSG_EXEC || m->type > EXEC_MSG_CONNECT || (m->flags && !memfd))
         return -EBADMSG;
     if (memfd ? inline_len != 0 || n_fds == 0 || m->len <= EXEC_INLINE_MAX : inline_len != m->len)
         return -EBADMSG;

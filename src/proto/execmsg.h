@@ -8,6 +8,7 @@
  *     EXEC with EXEC_BACKGROUND -> STARTED; then as after ATTACH, or the client hangs up and the command goes on
  *     ATTACH job  ->  STARTED, OUTPUT*, EXITED | FAILED; meanwhile INPUT, SIZE, SIGNAL from the client. Hanging up detaches
  *     OPEN path   ->  OPENED (fd) | FAILED
+ *     CONNECT port -> OPENED (fd: a TCP connection) | FAILED
  *
  * Every message is a struct exec_msg with `len` bytes behind it. Of a body that is longer than EXEC_INLINE_MAX only a descriptor is
  * sent, a memfd, as the first of the descriptors (flag EXEC_MSG_MEMFD); execmsg_send() and execmsg_recv() hide that.
@@ -30,7 +31,8 @@ enum exec_msg_type {
     EXEC_MSG_OUTPUT,   /* from: value 1 or 2: the stream; body */
     EXEC_MSG_EXITED,   /* from: value: wait status; extra: set of enum exec_end */
     EXEC_MSG_FAILED,   /* from: value: errno; body: what, for people. Nothing was started */
-    EXEC_MSG_OPENED    /* from: with a descriptor */
+    EXEC_MSG_OPENED,   /* from: with a descriptor */
+    EXEC_MSG_CONNECT   /* to: value: a TCP port on the inside's loopback. Answered by OPENED with the connection, or FAILED */
 };
 
 enum exec_end {

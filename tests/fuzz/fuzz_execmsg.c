@@ -42,7 +42,7 @@ static void send_packet(int sock, const uint8_t *data, size_t size) {
 }
 
 static void expect_sense(const struct exec_msg *m, const struct buf *body, size_t n_fds, size_t want) {
-    if (m->type < EXEC_MSG_EXEC || m->type > EXEC_MSG_OPENED || body->len != m->len || body->len > BODY_MAX || n_fds > want)
+    if (m->type < EXEC_MSG_EXEC || m->type > EXEC_MSG_CONNECT || body->len != m->len || body->len > BODY_MAX || n_fds > want)
         BUG("a message that makes no sense");
 }
 

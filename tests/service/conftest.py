@@ -9,6 +9,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import core_driver  # noqa: E402
 import fake_core  # noqa: E402
+import http_driver  # noqa: E402
 
 
 @pytest.fixture
@@ -30,3 +31,10 @@ def bawnd(runner):
     yield make
     for c in made:
         c.stop()
+
+
+@pytest.fixture
+def service(runner):
+    s = http_driver.Service(runner)
+    yield s
+    s.stop()

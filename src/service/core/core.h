@@ -209,6 +209,7 @@ const char *call_text(const struct api_call *call, unsigned field); /* NULL: it 
 /* op_run_create.c: the fields by their names; and whether the shape was refused, which is answered then. */
 int call_pack(const struct api_fields *f, struct buf *to);
 bool call_refused(struct api_call *call);
+void call_hash(const struct api_call *call, unsigned char *ret); /* of the request, for its idempotency key (SHA256_LEN) */
 /* op_changes.c: the workspace of the run or sandbox of the call; false: it was answered. */
 bool call_workspace(struct core *c, struct api_call *call, int *ret_cwd);
 void core_log(const struct core *c, const char *level, const char *what, const char *request_id, const char *fmt, ...)
@@ -223,6 +224,7 @@ core_op op_tenant_list, op_tenant_create, op_tenant_get, op_tenant_change, op_te
 core_op op_secrets, op_images, op_audit, op_policy_add, op_policy_remove, op_question_answer;
 core_op op_engines, op_policy_get, op_question_list, op_diff, op_review, op_apply, op_discard;
 core_op op_file_list, op_file_read, op_file_write, op_file_delete, op_archive_read, op_archive_write;
+core_op op_box_terminal, op_box_fork, op_box_expose, op_checkpoint_list, op_checkpoint_create, op_checkpoint_delete;
 core_op op_box_list, op_box_create, op_box_get, op_box_delete, op_box_start, op_box_stop, op_box_exec;
 core_op op_run_list, op_run_create, op_run_get, op_run_delete, op_run_cancel, op_run_signal, op_run_stdin, op_run_output,
     op_run_events;

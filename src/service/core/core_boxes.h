@@ -24,5 +24,13 @@ static inline void box_row_done(struct box_row *b) {
 bool call_box(struct core *c, struct api_call *call, struct box_row *ret);
 bool call_box_named(struct core *c, struct api_call *call, const char *id, struct box_row *ret);
 
+/* op_boxes.c: making one. True: the call was answered. */
+bool box_repeated(struct core *c, struct api_call *call);
+bool box_refused(struct core *c, struct api_call *call); /* by quotas */
+/* Its row and folder; b has the request, and gets the id. */
+int box_add(struct core *c, struct api_call *call, struct box_row *b, struct err *err);
+/* The worker that started it has ended. */
+void box_started(struct core *c, struct core_worker *w, struct api_call *call, int status);
+
 /* A connection to the keeper's exec socket, which belongs to the tenant's user; it does not block. -errno */
 int box_connect(struct core *c, const struct tenant *t, const char *id);

@@ -144,7 +144,9 @@ void call_nothing(struct api_call *call) {
 }
 
 void call_fd(struct api_call *call, unsigned flags, const void *body, size_t len, int fd) {
-    struct api_msg m = {.value = call->route->status, .flags = (uint16_t)flags, .fds = {fd, -1, -1, -1}, .n_fds = 1, .len = len};
+    /* The 101 of a WebSocket is the front's to say. */
+    unsigned status = call->route->status < 200 ? 200 : call->route->status;
+    struct api_msg m = {.value = status, .flags = (uint16_t)flags, .fds = {fd, -1, -1, -1}, .n_fds = 1, .len = len};
 
     m.body = malloc(len + 1);
     if (m.body)

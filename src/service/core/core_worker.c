@@ -38,7 +38,14 @@ void worker_reason(const struct core_worker *w, char *ret, size_t size) {
     snprintf(ret, size, "%s", line[0] ? line : "it failed and gave no reason");
 }
 
-static enum api_problem problem_of(int status) {
+/* `bawn` ends with one status for all that cannot be done; what these begin with or have is in docs and tests. */
+static enum api_problem problem_of_words(const char *reason) {
+    if (strstr(reason, "no checkpoint") || strncmp(reason, "no sandbox '", 12) == 0)
+        return API_PROBLEM_NOT_FOUND;
+    return strstr(reason, "already") ? API_PROBLEM_CONFLICT : API_PROBLEM_CANNOT_SANDBOX;
+}
+
+static enum api_problem problem_of(int status, const char *reason) {
     static const struct {
         int status;
         enum api_problem problem;
@@ -53,7 +60,7 @@ static enum api_problem problem_of(int status) {
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
         if (known[i].status == status)
             return known[i].problem;
-    return API_PROBLEM_CANNOT_SANDBOX;
+    return problem_of_words(reason);
 }
 
 void worker_nothing(struct core *c UNUSED, struct core_worker *w, struct api_call *call, int status) {
@@ -66,7 +73,7 @@ void worker_nothing(struct core *c UNUSED, struct core_worker *w, struct api_cal
         return;
     }
     worker_reason(w, reason, sizeof reason);
-    call_fail(call, problem_of(status), "%s", reason);
+    call_fail(call, problem_of(status, reason), "%s", reason);
 }
 
 /* -- start -------------------------------------------------------------------------------------------------------------------- */
@@ -116,7 +123,7 @@ int worker_start(struct core *c, struct api_call *call, const char *id, struct w
 static void worker_outcome(struct core *c, struct core_worker *w, struct api_call *call, int status) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(8 * 1024);
     struct api_msg m = {.kind = API_OUTCOME, .value = (uint32_t)status};
-    enum api_problem code = problem_of(status);
+    enum api_problem code;
     char reason[REASON_READ];
 
     if (status == 0 && w->out >= 0 && w->behind && write(w->out, w->behind, strlen(w->behind)) < 0)
@@ -125,6 +132,7 @@ static void worker_outcome(struct core *c, struct core_worker *w, struct api_cal
         return;
     if (m.value) {
         worker_reason(w, reason, sizeof reason);
+        code = problem_of(status, reason);
         buf_addf(&b, "%u", call_problem_status(code));
         buf_addc(&b, 0);
         buf_adds(&b, api_problem_names[code]);

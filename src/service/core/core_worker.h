@@ -19,6 +19,7 @@ struct core_worker {
     int said;             /* a memfd: its stderr */
     int out;              /* the pipe to the front, if something is to be written behind its output; -1 */
     const char *behind;   /* that */
+    uint16_t inside, outside; /* of a port that it serves; 0: none */
     worker_done *done;    /* call: NULL if the client is gone. It answers */
 };
 

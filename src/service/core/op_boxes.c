@@ -155,7 +155,7 @@ void op_box_list(struct core *c, struct api_call *call) {
 
 /* -- start -------------------------------------------------------------------------------------------------------------------- */
 
-static void start_done(struct core *c, struct core_worker *w, struct api_call *call, int status) {
+void box_started(struct core *c, struct core_worker *w, struct api_call *call, int status) {
     CLEANUP(box_row_done) struct box_row b = BOX_ROW_INIT;
     char reason[REASON_SIZE] = "";
 
@@ -184,17 +184,54 @@ static void start_box(struct core *c, struct api_call *call, const char *id, con
     }
     p.cwd = cwd;
     p.stays = true;
-    p.done = start_done;
+    p.done = box_started;
     call->status = status;
     worker_start(c, call, id, &p);
 }
 
-static int make_box(struct core *c, struct api_call *call, struct box_row *b, struct err *err) {
+/* The same request with the same key is the same sandbox. */
+bool box_repeated(struct core *c, struct api_call *call) {
+    CLEANUP(box_row_done) struct box_row b = BOX_ROW_INIT;
+    const char *key = call_text(call, API_FIELD_IDEMPOTENCY_KEY);
+    unsigned char hash[SHA256_LEN];
+    char id[RANDID_SIZE];
+    struct err err = {0};
+    int n = 0;
+
+    if (key) {
+        call_hash(call, hash);
+        n = ledger_key_find(&c->db, call->tenant->row.name, key, hash, clock_mark(), id, &err);
+    }
+    if (n == -EEXIST)
+        call_fail(call, API_PROBLEM_IDEMPOTENCY_CONFLICT, "%s", err.msg);
+    else if (n < 0)
+        call_broken(call, &err);
+    else if (n > 0 && call_box_named(c, call, id, &b))
+        answer_box(call, 201, &b);
+    return n != 0;
+}
+
+bool box_refused(struct core *c, struct api_call *call) {
+    const struct tenant *t = call->tenant;
+
+    if (c->draining)
+        call_retry(call, API_PROBLEM_DRAINING, 5, "the service is ending");
+    else if (t->row.quotas[QUOTA_RUNNING] != QUOTA_NONE && t->running + t->boxes >= t->row.quotas[QUOTA_RUNNING])
+        call_retry(call, API_PROBLEM_QUOTA, 5, "this tenant has as many runs and sandboxes as it may have");
+    else
+        return false;
+    return true;
+}
+
+int box_add(struct core *c, struct api_call *call, struct box_row *b, struct err *err) {
     struct live_run place = {.tenant = call->tenant, .dir = -1, .task = -1};
+    const char *key = call_text(call, API_FIELD_IDEMPOTENCY_KEY);
+    unsigned char hash[SHA256_LEN];
     int r = randid_make("box", b->id);
 
     b->created_ns = clock_mark();
-    r = r < 0 ? err_sys(err, r, "random bytes") : call_pack(&call->fields, &b->request);
+    if (r < 0)
+        return err_sys(err, r, "random bytes");
     snprintf(place.row.id, sizeof place.row.id, "%s", b->id);
     r = r < 0 ? r : place_make(c, &place, err);
     closep(&place.dir);
@@ -202,21 +239,22 @@ static int make_box(struct core *c, struct api_call *call, struct box_row *b, st
     r = r < 0 ? r
               : ledger_do(&c->db, LEDGER_BOX_ADD, err, "ttiib", b->id, call->tenant->row.name, (int64_t)BOX_ROW_STARTING,
                           (int64_t)b->created_ns, buf_str(&b->request), b->request.len);
+    if (r >= 0 && key) {
+        call_hash(call, hash);
+        r = ledger_key_add(&c->db, call->tenant->row.name, key, hash, b->id, b->created_ns, err);
+    }
     return r < 0 ? r : 0;
 }
 
 void op_box_create(struct core *c, struct api_call *call) {
     CLEANUP(box_row_done) struct box_row b = BOX_ROW_INIT;
-    const struct tenant *t = call->tenant;
     struct err err = {0};
 
-    if (c->draining)
-        call_retry(call, API_PROBLEM_DRAINING, 5, "the service is ending");
-    else if (t->row.quotas[QUOTA_RUNNING] != QUOTA_NONE && t->running + t->boxes >= t->row.quotas[QUOTA_RUNNING])
-        call_retry(call, API_PROBLEM_QUOTA, 5, "this tenant has as many runs and sandboxes as it may have");
-    else if (call_refused(call))
+    if (box_repeated(c, call) || box_refused(c, call) || call_refused(call))
         return;
-    else if (make_box(c, call, &b, &err) < 0)
+    if (call_pack(&call->fields, &b.request) < 0)
+        call_fail(call, API_PROBLEM_TOO_LARGE, "the request is too large");
+    else if (box_add(c, call, &b, &err) < 0)
         call_broken(call, &err);
     else
         start_box(c, call, b.id, &b.request, 201);

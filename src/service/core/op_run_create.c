@@ -132,10 +132,10 @@ static struct live_run *new_run(struct api_call *call, struct err *err) {
     return r;
 }
 
-static void hash_request(const struct api_fields *f, unsigned char ret[static SHA256_LEN]) {
+void call_hash(const struct api_call *call, unsigned char *ret) {
     struct buf b = BUF_INIT(RUN_REQUEST_MAX);
 
-    call_pack(f, &b);
+    call_pack(&call->fields, &b);
     sha256_of(buf_str(&b), b.len, ret);
     buf_done(&b);
 }
@@ -205,7 +205,7 @@ void op_run_create(struct core *c, struct api_call *call) {
     int n = 0;
 
     if (key) {
-        hash_request(&call->fields, hash);
+        call_hash(call, hash);
         n = repeat(c, call, key, hash, &err);
     }
     if (n < 0)

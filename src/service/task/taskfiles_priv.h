@@ -7,5 +7,8 @@ struct err;
 /* PATH 0|1 LIMIT AFTER: FileList of spec/openapi.yaml on stdout; 1: also what is below. AFTER "": from the beginning. */
 int taskfiles_list(char **args, struct err *err);
 
+/* taskexpose.c: SANDBOX PORT; stdin: the listener */
+int taskfiles_expose(char **args, struct err *err);
+
 /* taskitems.c: HOW LIMIT PROGRAM ARG... */
 int taskfiles_items(char **args, struct err *err);

@@ -235,6 +235,19 @@ int exec_background(int sock, const struct exec_request *r, int *ret_job, struct
     return e < 0 && err && (err->status == EXIT_NOTFOUND || err->status == EXIT_NOEXEC) ? err_ctx(err, e, "'%s'", r->argv[0]) : e;
 }
 
+int exec_inside(int sock, int port, int *ret_fd, struct err *err) {
+    struct exec_msg m = {.type = EXEC_MSG_CONNECT, .value = port};
+    CLEANUP(closep) int fd = -1;
+    int r = exec_not_sent(execmsg_send(sock, &m, NULL, NULL, 0), err);
+
+    r = r < 0 ? r : wait_answer(sock, EXEC_MSG_OPENED, &m, &fd, err);
+    if (r == 0 && fd < 0)
+        return err_set(err, -EPROTO, "the sandbox's supervisor sent no connection");
+    if (r == 0)
+        *ret_fd = TAKE_FD(fd);
+    return r;
+}
+
 int exec_open(int sock, const char *path, int how, int *ret_fd, struct err *err) {
     struct exec_msg m = {.type = EXEC_MSG_OPEN, .value = how, .len = (uint32_t)strlen(path)};
     CLEANUP(closep) int fd = -1;

@@ -58,3 +58,5 @@ int exec_detach_keys(const char *text, char ret[static EXEC_KEYS_MAX + 1], struc
 int exec_attach(int sock, const struct attach_options *opt, struct exec_result *ret, bool *ret_detached, struct err *err);
 /* A file or folder inside (enum exec_open). */
 int exec_open(int sock, const char *path, int how, int *ret_fd, struct err *err);
+/* A connection to a server inside, on its loopback; it does not block. */
+int exec_inside(int sock, int port, int *ret_fd, struct err *err);

@@ -166,6 +166,13 @@ static int begin_attach(struct keeper *k, struct keep_client *c, const struct ex
     return 0;
 }
 
+static void await_init(struct keeper *k, struct keep_client *c, int id) {
+    c->kind = CLIENT_OPEN;
+    c->open_id = id;
+    k->next.open = k->next.open == INT32_MAX - 1 ? 1 : k->next.open + 1;
+    keep_touch(k);
+}
+
 static int begin_open(struct keeper *k, struct keep_client *c, const struct exec_msg *m, const struct buf *body) {
     struct init_msg ask = {.type = INIT_MSG_OPEN, .value = m->value, .job = k->next.open};
     int r;
@@ -178,10 +185,26 @@ static int begin_open(struct keeper *k, struct keep_client *c, const struct exec
     r = keep_send(k, &ask, body->data, body->len, NULL, 0);
     if (r < 0)
         client_fail(k, c, r, "bawn-init does not answer");
-    c->kind = CLIENT_OPEN;
-    c->open_id = k->next.open;
-    k->next.open = k->next.open == INT32_MAX ? 1 : k->next.open + 1;
-    keep_touch(k);
+    await_init(k, c, k->next.open);
+    return 0;
+}
+
+/* The numbers of these are negative, which no question of the gate's is (gate_events.c), and not -1. */
+static int begin_connect(struct keeper *k, struct keep_client *c, const struct exec_msg *m, const struct buf *body) {
+    int32_t id = INT32_MIN + k->next.open;
+    struct init_msg ask = {.type = INIT_MSG_INSIDE, .value = m->value, .extra = id};
+    int r;
+
+    if (body->len || m->value < 1 || m->value > UINT16_MAX)
+        return -EBADMSG;
+    if (k->phase != BOX_RUNNING)
+        return client_fail(k, c, -ESHUTDOWN, "the sandbox is being stopped");
+    if (k->session.sandbox.bytes)
+        return client_fail(k, c, -ENOTSUP, "this engine cannot be connected to");
+    r = keep_send(k, &ask, NULL, 0, NULL, 0);
+    if (r < 0)
+        client_fail(k, c, r, "bawn-init does not answer");
+    await_init(k, c, id);
     return 0;
 }
 
@@ -222,6 +245,8 @@ static int take_message(struct keeper *k, struct keep_client *c, const struct ex
         return begin_exec(k, c, m, body, fds, n_fds);
     if (m->type == EXEC_MSG_ATTACH)
         return begin_attach(k, c, m);
+    if (m->type == EXEC_MSG_CONNECT)
+        return begin_connect(k, c, m, body);
     return m->type == EXEC_MSG_OPEN ? begin_open(k, c, m, body) : -EBADMSG;
 }
 
@@ -249,7 +274,8 @@ void clients_opened(struct keeper *k, int id, int error, int fd) {
     struct stat st;
     /* Over a byte link bawn-link made it: a file, or a socket that stands for a folder (workspace/copy/treestream.h). */
     mode_t other = k->session.sandbox.bytes ? S_IFSOCK : S_IFDIR;
-    bool is_file = fd >= 0 && fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || (st.st_mode & S_IFMT) == other);
+    bool is_right = fd >= 0 && fstat(fd, &st) == 0 &&
+                    (id < 0 ? S_ISSOCK(st.st_mode) : S_ISREG(st.st_mode) || (st.st_mode & S_IFMT) == other);
 
     for (size_t i = 0; i < k->n_clients; i++) {
         struct keep_client *c = k->clients[i];
@@ -257,7 +283,7 @@ void clients_opened(struct keeper *k, int id, int error, int fd) {
         if (c->fd < 0 || c->kind != CLIENT_OPEN || c->open_id != id || c->ending)
             continue;
         error = error > 0 ? error : EPROTO;
-        if (is_file)
+        if (is_right)
             client_send(k, c, (struct exec_msg){.type = EXEC_MSG_OPENED}, NULL, fd);
         else
             client_fail(k, c, -error, strerror(error));

@@ -15,7 +15,7 @@ struct keep_client {
     int fd; /* -1: gone; freed at the end of the turn */
     enum client_kind kind;
     struct keep_job *job; /* EXEC: its own; ATTACHED: the one it looks at */
-    int open_id;          /* OPEN: the number of its question to bawn-init */
+    int open_id;          /* OPEN: the number of its question to bawn-init; negative: for a connection */
     struct buf out;       /* messages that wait, each with its body */
     uint64_t stalled_ms;  /* since when nothing of them could be sent; 0: it takes what it gets */
     bool ending;          /* closed as soon as out is empty */

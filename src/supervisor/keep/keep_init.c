@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "os/fd.h"
 #include "os/sock.h"
+#include "supervisor/credential/login.h"
 #include "supervisor/keep/keep_priv.h"
 
 enum { MESSAGES_PER_TURN = 64 };
@@ -134,7 +135,9 @@ static void on_message(struct keeper *k, const struct init_msg *m, int *fd) {
         keep_fail(k, -ENOMEM, "the limit on memory was reached");
         break;
     case INIT_MSG_INSIDE:
-        if (k->session.network.gate)
+        if (m->extra < LOGIN_INSIDE_ID)
+            clients_opened(k, m->extra, m->value, *fd);
+        else if (k->session.network.gate)
             gatekeeper_inside(k->session.network.gate, (uint32_t)m->extra, m->value, TAKE_FD(*fd));
         break;
     case INIT_MSG_OPEN: /* it was asked for "/" when it was started: the answer says that it is locked down and listens */

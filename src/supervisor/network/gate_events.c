@@ -257,7 +257,7 @@ int gate_inside_next(struct gatekeeper *g) {
 }
 
 static int on_want_inside(struct gatekeeper *g, const struct gate_msg *m) {
-    if (!published_has(&g->published, m->port) || m->id == (uint32_t)LOGIN_INSIDE_ID)
+    if (!published_has(&g->published, m->port) || (int32_t)m->id < 0)
         return gate_link_send(&g->link, GATE_MSG_INSIDE, m->id, EACCES, -1);
     if (g->inside.n == GATE_INSIDE_MAX)
         return gate_link_send(&g->link, GATE_MSG_INSIDE, m->id, EAGAIN, -1);

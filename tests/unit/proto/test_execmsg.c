@@ -122,7 +122,7 @@ static void test_messages_that_are_none(void **state) {
         size_t cut;
         const char *behind;
     } cases[] = {{{.type = 0}, 0, ""},
-                 {{.type = EXEC_MSG_OPENED + 1}, 0, ""},
+                 {{.type = EXEC_MSG_CONNECT + 1}, 0, ""},
                  {{.type = EXEC_MSG_EXEC}, 1, ""},
                  {{.type = EXEC_MSG_EXEC, .len = 2}, 0, "x"},
                  {{.type = EXEC_MSG_EXEC, .len = 0}, 0, "x"},
