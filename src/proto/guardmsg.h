@@ -15,8 +15,8 @@ enum { GUARD_PATH_MAX = 4096 };
 #define GUARD_DEPENDENCIES "folders of dependencies"
 
 enum guard_msg_type {
-    GUARD_MSG_TOUCH = 1, /* to the supervisor: `path` is about to change for the first time; a descriptor comes with it if it is a
-                            regular file. Answered by GUARD_MSG_GO if wait is set */
+    GUARD_MSG_TOUCH = 1, /* to the supervisor: `path` is about to change for the first time. Answered by GUARD_MSG_GO if wait is
+                            set */
     GUARD_MSG_REFUSED, /* to the supervisor: an operation was refused; why: enum guard_why. Behind the path there may be a NUL and what exactly is refused */
     GUARD_MSG_GO,      /* to the guard: go on; value 0, or a negative errno for the caller */
     GUARD_MSG_SHARE, /* to the supervisor, before the first change: a descriptor of the memory that both share (struct guard_share). Answered by

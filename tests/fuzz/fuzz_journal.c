@@ -10,14 +10,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static size_t check_record(const char *data, size_t len) {
     CLEANUP(buf_done) struct buf again = BUF_INIT(JOURNAL_RECORD_MAX + 64);
     struct journal_entry e;
-    bool linked;
-    size_t used = journal_decode(data, len, &e, &linked);
+    enum journal_form form;
+    size_t used = journal_decode(data, len, &e, &form);
 
     if (used == 0)
         return 0;
     if (used > len || !journal_is_path(e.path, strlen(e.path)) || (e.kind == JOURNAL_LINK) != (e.link != NULL))
         BUG("a record that cannot be");
-    journal_encode(&e, linked, &again);
+    journal_encode(&e, form, &again);
     if (again.len != used || memcmp(again.data, data, used) != 0)
         BUG("not what was read");
     return used;

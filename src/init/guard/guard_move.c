@@ -124,7 +124,7 @@ static int touch_below(void *arg, const struct guard_walk_entry *e) {
     if (m->from->rel) {
         if (!join(m->from->rel, e->suffix, path) || fstatat(e->dir, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             return -EXDEV;
-        r = guard_touch_at(m->g, path, e->dir, e->name, &st, true);
+        r = guard_touch_at(m->g, path, &st, true);
     }
     if (r == 0 && m->to->rel && !m->exchange) /* what is exchanged is reported as the other's old path */
         r = join(m->to->rel, e->suffix, path) ? guard_touch_new(m->g, path) : -EXDEV;

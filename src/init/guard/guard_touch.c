@@ -203,11 +203,14 @@ int guard_touch_new(struct guard *g, const char *rel) {
     return r;
 }
 
-/* fd: -1, or for reading what is there. */
-static int touch_old(struct guard *g, const char *rel, const struct stat *st, int fd, bool unlinking) {
+int guard_touch_at(struct guard *g, const char *rel, const struct stat *st, bool unlinking) {
     struct touch_packet p;
     int r;
 
+    if (g->sock < 0)
+        return -EIO;
+    if (!*rel || seen_has(&g->seen, SALT_TOUCH, rel))
+        return 0;
     p.head = (struct guard_msg){.type = GUARD_MSG_TOUCH,
                                 .wait = 1,
                                 .unlinking = unlinking,
@@ -216,41 +219,17 @@ static int touch_old(struct guard *g, const char *rel, const struct stat *st, in
                                 .mtime_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec,
                                 .dev = st->st_dev,
                                 .ino = st->st_ino};
-    r = send_packet(g, &p, rel, fd >= 0 ? &fd : NULL);
+    r = send_packet(g, &p, rel, NULL);
     r = r < 0 ? r : wait_for_go(g);
     if (r == 0)
         seen_add(&g->seen, SALT_TOUCH, rel);
     return r;
 }
 
-int guard_touch_at(struct guard *g, const char *rel, int dir, const char *name, const struct stat *st, bool unlinking) {
-    CLEANUP(closep) int fd = -1;
-
-    if (g->sock < 0)
-        return -EIO;
-    if (!*rel || seen_has(&g->seen, SALT_TOUCH, rel))
-        return 0;
-    if (S_ISREG(st->st_mode))
-        fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    return touch_old(g, rel, st, fd, unlinking);
-}
-
 int guard_touch(struct guard *g, const struct place *p, bool unlinking) {
-    CLEANUP(closep) int fd = -1;
-
     if (!p->rel)
         return 0;
-    if (!p->exists)
-        return guard_touch_new(g, p->rel);
-    if (p->object < 0)
-        return guard_touch_at(g, p->rel, p->dir, p->name, &p->st, unlinking);
-    if (g->sock < 0)
-        return -EIO;
-    if (!*p->rel || seen_has(&g->seen, SALT_TOUCH, p->rel))
-        return 0;
-    if (S_ISREG(p->st.st_mode))
-        fd = place_open(p, O_RDONLY | O_NONBLOCK, 0);
-    return touch_old(g, p->rel, &p->st, fd, unlinking);
+    return p->exists ? guard_touch_at(g, p->rel, &p->st, unlinking) : guard_touch_new(g, p->rel);
 }
 
 int guard_ask(struct guard *g, enum guard_msg_type type, const char *rel, int value) {

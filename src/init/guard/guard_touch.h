@@ -8,8 +8,8 @@
 int seen_init(struct guard_seen *s);
 bool seen_add(struct guard_seen *s, unsigned salt, const char *path); /* false: it was there already */
 bool seen_has(const struct guard_seen *s, unsigned salt, const char *path);
-int guard_touch_new(struct guard *g, const char *rel); /* nothing is there yet */
-int guard_touch_at(struct guard *g, const char *rel, int dir, const char *name, const struct stat *st, bool unlinking);
+int guard_touch_new(struct guard *g, const char *rel);                                       /* nothing is there yet */
+int guard_touch_at(struct guard *g, const char *rel, const struct stat *st, bool unlinking); /* st: of what is there */
 int guard_touch(struct guard *g, const struct place *p, bool unlinking); /* whatever is there; outside: nothing to do */
 int guard_ask(struct guard *g, enum guard_msg_type type, const char *rel, int value);                  /* the answer */
 void guard_tell(struct guard *g, enum guard_msg_type type, const char *rel, int fd);                   /* fd -1: none */

@@ -259,10 +259,11 @@ static int report_git(const struct stage *st, struct err *err) {
 }
 
 /* Before anything is carried. */
-static int ask_git(struct carrying *w, struct err *err) {
+static int ask_git(struct carrying *w, bool *ret_changed, struct err *err) {
     CLEANUP(change_set_done) struct change_set set = CHANGE_SET_INIT;
     int r = change_set_make(&w->st->rd, w->st->workspace, w->st->opt->rules, &set, err);
 
+    *ret_changed = r < 0 || set.n > 0 || set.notes.len > 0;
     if (r < 0 || !git_report_needed(&set))
         return r;
     return git_report_make(&w->st->rd, w->st->workspace, w->st->opt->rules, w->protect, &w->git, err);
@@ -273,8 +274,12 @@ static int end_sync(struct stage *st, struct err *err) {
     CLEANUP(sync_result_done) struct sync_result result = {0};
     const struct sync_hooks hooks = {.hold = is_sensitive, .before = keep_old, .arg = &w};
     int r = stage_protect(st, &w.protect, err), r2;
+    bool changed = false;
 
-    r = r < 0 ? r : ask_git(&w, err);
+    r = r < 0 ? r : ask_git(&w, &changed, err);
+    if (r == 0 && !changed &&
+        !st->rd.info.named) /* nothing to carry, and the copy goes: what the host changed does not matter to it */
+        return forget_run(st, err);
     r = r < 0 ? r : sync_both(&st->rd, st->workspace, st->opt->rules, &hooks, &result, err);
     r2 = end_record(&w, err);
     if (r < 0 || r2 < 0)

@@ -57,14 +57,11 @@ static void hang_up(struct guard_link *g, const char *why) {
     closep(&g->sock);
 }
 
-/* Whether what came is the file that the host's side shows. If not, that one is not what is about to change. */
-static bool is_same_file(int a, int b) {
-    struct stat x, y;
-
-    return fstat(a, &x) == 0 && fstat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+/* Whether the file that the host's side shows is the one that is about to change. */
+static bool is_same_file(const struct guard_msg *m, const struct journal_entry *e) {
+    return S_ISREG(m->mode) && m->dev == e->dev && m->ino == e->ino;
 }
 
-/* Content is read from a descriptor of our own: the other end could move the position of the one it sent. */
 static int record(struct guard_link *g, const struct incoming *in, struct err *err) {
     struct journal_entry e = {.kind = JOURNAL_ABSENT, .path = in->path};
     CLEANUP(closep) int content = -1;
@@ -84,7 +81,7 @@ static int record(struct guard_link *g, const struct incoming *in, struct err *e
         r = journal_look(g->journal, g->workspace, in->path, &e, &content, err);
     if (r < 0)
         return r;
-    if (content >= 0 && in->fd >= 0 && !is_same_file(in->fd, content))
+    if (content >= 0 && !is_same_file(&in->head, &e))
         closep(&content);
     return journal_add(g->journal, &e, content, false, -1, err);
 }

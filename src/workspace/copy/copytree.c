@@ -19,13 +19,14 @@
 #include "workspace/copy/walk.h"
 #include "workspace/copy/xattrs.h"
 
-enum { TRIES = 4, TELL_EVERY = 64 };
+enum { TRIES = 4, TELL_EVERY = 64, COUNT_FROM = 512 /* files: before that progress has no total */ };
 
 struct copier {
     const struct copytree *c;
     struct manifest *m;
     int to[WALK_DEPTH_MAX + 1];
     uint64_t files, bytes, total;
+    bool counted, owners; /* owners: we are root, and files keep theirs */
 };
 
 static void copier_done(struct copier *c) {
@@ -37,13 +38,41 @@ static int note_odd(struct copier *c, const char *path, const char *what, struct
     return c->c->notes ? place_note(c->c->notes, path, what, err) : 0;
 }
 
-static void count_file(struct copier *c, uint64_t bytes) {
+/* A copy that silently lacks files would be taken for the workspace. */
+static int refuse_closed(const struct walk_entry *e, UNUSED void *arg, struct err *err) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(4 * WALK_PATH_MAX);
+
+    buf_add_printable(&b, e->path);
+    return err_set(err, -EACCES, "'%.700s' cannot be read; make it readable, or hide it in .sandboxignore", buf_str(&b));
+}
+
+static int count_one(const struct walk_entry *e, void *arg, UNUSED struct err *err) {
+    struct copier *c = arg;
+
+    c->total += S_ISREG(e->st.st_mode) || S_ISLNK(e->st.st_mode);
+    return WALK_ON;
+}
+
+static int count_all(struct copier *c, struct err *err) {
+    const struct walk_ops counting = {.found = count_one, .closed = refuse_closed, .arg = c};
+
+    c->counted = true;
+    return walk_tree(c->c->from, c->c->hidden, &counting, err);
+}
+
+static int count_file(struct copier *c, uint64_t bytes, struct err *err) {
     const struct progress *p = c->c->progress;
+    int r = 0;
 
     c->files++;
     c->bytes += bytes;
-    if (p && p->report && (c->files % TELL_EVERY == 0 || c->files == c->total))
+    if (!p || !p->report)
+        return 0;
+    if (c->files >= COUNT_FROM && !c->counted)
+        r = count_all(c, err);
+    if (r == 0 && c->counted && (c->files % TELL_EVERY == 0 || c->files == c->total))
         p->report(c->files, c->bytes, c->total, p->arg);
+    return r;
 }
 
 /* A file that was changed in this tick of the clock could be changed once more without a trace in its ctime: that passes. */
@@ -75,10 +104,10 @@ static int copy_once(int from, int to, struct stat *ret_st, bool *ret_settled) {
     return !manifest_same(&was, &is) || manifest_stamp_racy(ret_st, now).ctime_ns == 0 ? -EAGAIN : 0;
 }
 
-static int finish_entry(int to, const struct stat *st) {
+static int finish_entry(const struct copier *c, int to, const struct stat *st) {
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st->st_mtim};
 
-    if (geteuid() == 0 && fchown(to, st->st_uid, st->st_gid) < 0)
+    if (c->owners && fchown(to, st->st_uid, st->st_gid) < 0)
         return -errno;
     return fchmod(to, st->st_mode & 0777) < 0 || futimens(to, times) < 0 ? -errno : 0;
 }
@@ -102,12 +131,12 @@ static int copy_into(struct copier *c, const struct walk_entry *e, int from, int
         r = note_odd(c, e->path, "was being written while it was copied; the copy may be half of it", err);
     if (r < 0)
         return r;
-    r = finish_entry(to, &st);
+    r = finish_entry(c, to, &st);
     if (r < 0 || fstat(to, &made) < 0)
         return place_err(err, r < 0 ? r : -errno, "copy", e->path);
     copy = manifest_stamp_of(&made);
-    count_file(c, copy.size);
-    return manifest_set(c->m, e->path, &host, &copy, err);
+    r = count_file(c, copy.size, err);
+    return r < 0 ? r : manifest_set(c->m, e->path, &host, &copy, err);
 }
 
 /* From an earlier try, whole: it has the time of the source, which is set last. */
@@ -118,15 +147,7 @@ static bool is_there(struct copier *c, const struct walk_entry *e, struct stat *
            fstatat(c->to[e->depth], e->name, ret, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(ret->st_mode) &&
            ret->st_size == st->st_size && ret->st_mtim.tv_sec == st->st_mtim.tv_sec &&
            ret->st_mtim.tv_nsec == st->st_mtim.tv_nsec && (ret->st_mode & 07777) == (st->st_mode & 0777) &&
-           (geteuid() != 0 || (ret->st_uid == st->st_uid && ret->st_gid == st->st_gid));
-}
-
-/* A copy that silently lacks files would be taken for the workspace. */
-static int refuse_closed(const struct walk_entry *e, UNUSED void *arg, struct err *err) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(4 * WALK_PATH_MAX);
-
-    buf_add_printable(&b, e->path);
-    return err_set(err, -EACCES, "'%.700s' cannot be read; make it readable, or hide it in .sandboxignore", buf_str(&b));
+           (!c->owners || (ret->st_uid == st->st_uid && ret->st_gid == st->st_gid));
 }
 
 /* Regular when it was looked at; it may be a FIFO or a link by now. -ENOENT: gone. */
@@ -145,12 +166,13 @@ static int copy_regular(struct copier *c, const struct walk_entry *e, struct err
     CLEANUP(closep) int from = -1, to = -1;
     struct manifest_stamp host, copy;
     struct stat made;
+    int r;
 
-    if (is_there(c, e, &made)) {
+    if (!c->c->fresh && is_there(c, e, &made)) {
         host = manifest_stamp_of(&e->st);
         copy = manifest_stamp_of(&made);
-        count_file(c, 0);
-        return manifest_set(c->m, e->path, &host, &copy, err);
+        r = count_file(c, 0, err);
+        return r < 0 ? r : manifest_set(c->m, e->path, &host, &copy, err);
     }
     from = open_source(e);
     if (from == -ENOENT)
@@ -159,7 +181,8 @@ static int copy_regular(struct copier *c, const struct walk_entry *e, struct err
         return refuse_closed(e, NULL, err);
     if (from < 0)
         return place_err(err, from, "read", e->path);
-    unlinkat(c->to[e->depth], e->name, 0); /* of an earlier try */
+    if (!c->c->fresh)
+        unlinkat(c->to[e->depth], e->name, 0); /* of an earlier try */
     to = openat(c->to[e->depth], e->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (to < 0)
         return place_err(err, -errno, "copy", e->path);
@@ -170,20 +193,21 @@ static int copy_link(struct copier *c, const struct walk_entry *e, struct err *e
     struct manifest_stamp host = manifest_stamp_of(&e->st), copy;
     char target[PATH_MAX];
     ssize_t n = readlinkat(e->dir, e->name, target, sizeof target - 1);
-    int to = c->to[e->depth];
+    int r, to = c->to[e->depth];
     struct stat st;
 
     if (n < 0)
         return errno == ENOENT || errno == EINVAL ? 0 : place_err(err, -errno, "read", e->path);
     target[n] = 0;
-    unlinkat(to, e->name, 0); /* of an earlier try */
+    if (!c->c->fresh)
+        unlinkat(to, e->name, 0); /* of an earlier try */
     if (symlinkat(target, to, e->name) < 0 ||
-        (geteuid() == 0 && fchownat(to, e->name, e->st.st_uid, e->st.st_gid, AT_SYMLINK_NOFOLLOW) < 0) ||
+        (c->owners && fchownat(to, e->name, e->st.st_uid, e->st.st_gid, AT_SYMLINK_NOFOLLOW) < 0) ||
         fstatat(to, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return place_err(err, -errno, "copy", e->path);
     copy = manifest_stamp_of(&st);
-    count_file(c, 0);
-    return manifest_set(c->m, e->path, &host, &copy, err);
+    r = count_file(c, 0, err);
+    return r < 0 ? r : manifest_set(c->m, e->path, &host, &copy, err);
 }
 
 /* Writable for us until it is full. */
@@ -221,7 +245,7 @@ static int leave_copy(const struct walk_entry *e, void *arg, struct err *err) {
     struct copier *c = arg;
     int fd = c->to[e->depth + 1];
     struct stat st;
-    int r = finish_entry(fd, &e->st);
+    int r = finish_entry(c, fd, &e->st);
 
     if (r < 0 || fstat(fd, &st) < 0)
         return place_err(err, r < 0 ? r : -errno, "copy the folder", e->path);
@@ -230,25 +254,18 @@ static int leave_copy(const struct walk_entry *e, void *arg, struct err *err) {
     return manifest_set(c->m, e->path, &host, &copy, err);
 }
 
-static int count_one(const struct walk_entry *e, void *arg, UNUSED struct err *err) {
-    struct copier *c = arg;
-
-    c->total += S_ISREG(e->st.st_mode) || S_ISLNK(e->st.st_mode);
-    return WALK_ON;
-}
-
 int copytree_make(const struct copytree *c, struct manifest *m, struct err *err) {
-    CLEANUP(copier_done) struct copier k = {.c = c, .m = m};
-    const struct walk_ops counting = {.found = count_one, .closed = refuse_closed, .arg = &k};
+    CLEANUP(copier_done) struct copier k = {.c = c, .m = m, .owners = geteuid() == 0};
     const struct walk_ops copying = {.found = copy_entry, .left = leave_copy, .closed = refuse_closed, .arg = &k};
-    int r = 0;
+    int r;
 
     for (size_t i = 1; i < ARRAY_LEN(k.to); i++)
         k.to[i] = -1;
     k.to[0] = c->to;
-    if (c->progress && c->progress->report)
-        r = walk_tree(c->from, c->hidden, &counting, err);
-    return r < 0 ? r : walk_tree(c->from, c->hidden, &copying, err);
+    r = walk_tree(c->from, c->hidden, &copying, err);
+    if (r == 0 && k.files > 0 && !k.counted && c->progress && c->progress->report) /* a small one: all of it at once */
+        c->progress->report(k.files, k.bytes, k.files, c->progress->arg);
+    return r;
 }
 
 static int trim_found(const struct walk_entry *e, void *arg, struct err *err) {

@@ -312,12 +312,15 @@ static int open_tree(const struct rundir *rd, struct err *err) {
     return fd < 0 ? err_sys(err, -errno, "open the sandbox's copy of the workspace") : fd;
 }
 
-/* *ret_fresh: it was not there before. */
+/* *ret_fresh: nothing is in it. */
 static int make_tree(const struct rundir *rd, bool *ret_fresh, struct err *err) {
     bool fresh = mkdirat(rd->fd, TREE, 0700) == 0;
     CLEANUP(closep) int fd = -1;
 
-    if (!fresh && errno != EEXIST)
+    fresh = fresh || unlinkat(rd->fd, TREE, AT_REMOVEDIR) == 0; /* only an empty one goes */
+    if (fresh && mkdirat(rd->fd, TREE, 0700) < 0 && errno != EEXIST)
+        return err_sys(err, -errno, "make the folder for the sandbox's copy of the workspace");
+    if (!fresh && errno != EEXIST && errno != ENOTEMPTY)
         return err_sys(err, -errno, "make the folder for the sandbox's copy of the workspace");
     fd = open_tree(rd, err);
     if (fd >= 0)
@@ -339,7 +342,7 @@ static int first_copy(struct rundir *rd, int workspace, const struct ignore *hid
     CLEANUP(manifest_freep) struct manifest *m = manifest_new();
     bool fresh = false;
     CLEANUP(closep) int tree = make_tree(rd, &fresh, err);
-    const struct copytree c = {.from = workspace, .to = tree, .hidden = hidden, .progress = p, .notes = notes};
+    const struct copytree c = {.from = workspace, .to = tree, .hidden = hidden, .progress = p, .notes = notes, .fresh = fresh};
     int r;
 
     if (tree < 0)

@@ -16,7 +16,7 @@
 
 /* -- records -------------------------------------------------------------------------------------------------------------- */
 
-enum { RECORD_HEAD = 8, LINKED = 1, MODE_BITS = 07777 };
+enum { RECORD_HEAD = 8, MODE_BITS = 07777 };
 
 /* The numbers of a record, in this order. */
 struct fixed {
@@ -57,9 +57,9 @@ static uint32_t get_u32(const char *data) {
     return le32toh(n);
 }
 
-void journal_encode(const struct journal_entry *e, bool linked, struct buf *out) {
+void journal_encode(const struct journal_entry *e, enum journal_form form, struct buf *out) {
     struct fixed f = {.kind = e->kind,
-                      .flags = linked ? LINKED : 0,
+                      .flags = form,
                       .mode = e->mode & MODE_BITS,
                       .path_len = (uint32_t)strlen(e->path),
                       .link_len = e->link ? (uint32_t)strlen(e->link) : 0,
@@ -92,14 +92,17 @@ bool journal_is_path(const char *path, size_t len) {
 static bool is_sound_record(const struct fixed *f, const char *path, const char *link) {
     bool is_link = f->kind == JOURNAL_LINK;
 
-    if (f->kind > JOURNAL_OTHER || f->flags > LINKED || f->mode > MODE_BITS || path[f->path_len] != 0 || link[f->link_len] != 0)
+    if (f->kind > JOURNAL_OTHER || f->flags > JOURNAL_PACKED || f->mode > MODE_BITS || path[f->path_len] != 0 ||
+        link[f->link_len] != 0)
         return false;
     if ((f->blob || f->flags) && f->kind != JOURNAL_FILE)
+        return false;
+    if (f->flags == JOURNAL_PACKED && (f->blob == 0 || f->blob > INT64_MAX / 2 || f->size > JOURNAL_PACKED_MAX))
         return false;
     return journal_is_path(path, f->path_len) && is_link == (f->link_len > 0) && !memchr(link, 0, f->link_len);
 }
 
-size_t journal_decode(const char *data, size_t len, struct journal_entry *ret, bool *ret_linked) {
+size_t journal_decode(const char *data, size_t len, struct journal_entry *ret, enum journal_form *ret_form) {
     const char *path, *link, *xattrs;
     struct fixed f;
     size_t body;
@@ -120,7 +123,7 @@ size_t journal_decode(const char *data, size_t len, struct journal_entry *ret, b
     xattrs = link + f.link_len + 1;
     if (!is_sound_record(&f, path, link))
         return 0;
-    *ret_linked = f.flags & LINKED;
+    *ret_form = (enum journal_form)f.flags;
     *ret = (struct journal_entry){.kind = (enum journal_kind)f.kind,
                                   .path = path,
                                   .mode = f.mode,
@@ -205,7 +208,10 @@ static void insert_slot(struct journal *j, struct journal_slot *s) {
     j->slots[j->n++] = s;
     if (s->e.kind != JOURNAL_FILE)
         return;
-    j->last_blob = MAX_OF(j->last_blob, s->e.blob);
+    if (s->form == JOURNAL_PACKED)
+        j->pack_end = MAX_OF(j->pack_end, s->e.blob - 1 + s->e.size);
+    else
+        j->last_blob = MAX_OF(j->last_blob, s->e.blob);
     if (s->e.blob)
         j->stored_bytes += s->e.size;
     else
@@ -222,6 +228,7 @@ void journal_close(struct journal *j) {
     free(j->slots);
     free(j->table);
     free(j->loaded);
+    free(j->packing);
     buf_done(&j->record);
     buf_done(&j->path);
     buf_done(&j->link);
@@ -229,6 +236,7 @@ void journal_close(struct journal *j) {
     closep(&j->dir);
     closep(&j->file);
     closep(&j->base);
+    closep(&j->pack);
     free(j);
 }
 
@@ -241,8 +249,8 @@ static int load_records(struct journal *j, size_t len) {
     for (size_t at = JOURNAL_MAGIC_LEN;;) {
         struct journal_slot *s;
         struct journal_entry e;
-        bool linked;
-        size_t used = journal_decode(j->loaded + at, len - at, &e, &linked);
+        enum journal_form form;
+        size_t used = journal_decode(j->loaded + at, len - at, &e, &form);
 
         j->end = at;
         if (used == 0)
@@ -255,7 +263,7 @@ static int load_records(struct journal *j, size_t len) {
             free(s);
             return -ENOMEM;
         }
-        *s = (struct journal_slot){.e = e, .hash = journal_hash(j, e.path), .linked = linked};
+        *s = (struct journal_slot){.e = e, .hash = journal_hash(j, e.path), .form = form};
         insert_slot(j, s);
     }
 }
@@ -274,7 +282,8 @@ static int load_journal(struct journal *j) {
     n = j->loaded ? fd_read_full(j->file, j->loaded, (size_t)st.st_size) : -ENOMEM;
     if (n < 0)
         return (int)n;
-    if (memcmp(j->loaded, JOURNAL_MAGIC, MIN_OF((size_t)n, JOURNAL_MAGIC_LEN)) != 0)
+    j->old = n >= JOURNAL_MAGIC_LEN && memcmp(j->loaded, JOURNAL_MAGIC_1, JOURNAL_MAGIC_LEN) == 0;
+    if (!j->old && memcmp(j->loaded, JOURNAL_MAGIC, MIN_OF((size_t)n, JOURNAL_MAGIC_LEN)) != 0)
         return -EBADMSG;
     return n < JOURNAL_MAGIC_LEN ? 0 : load_records(j, (size_t)n);
 }
@@ -318,6 +327,7 @@ int journal_open(int dir, bool write, const struct journal_opts *opts, struct jo
     *j = (struct journal){.dir = -1,
                           .file = -1,
                           .base = -1,
+                          .pack = -1,
                           .write = write,
                           .opts = opts ? *opts : (struct journal_opts){0},
                           .record = BUF_INIT(JOURNAL_RECORD_MAX + 64),
@@ -355,7 +365,7 @@ static int append_record(struct journal *j, const struct journal_slot *s) {
     ssize_t n;
 
     buf_clear(&j->record);
-    journal_encode(&s->e, s->linked, &j->record);
+    journal_encode(&s->e, s->form, &j->record);
     if (!buf_ok(&j->record))
         return -ENOMEM;
     if (j->end + j->record.len > JOURNAL_SIZE_MAX)
@@ -390,11 +400,11 @@ int journal_add(struct journal *j, const struct journal_entry *e, int content, b
     s = make_slot(j, e);
     r = s ? reserve_slot(j) : -ENOMEM;
     if (r == 0 && content >= 0 && e->kind == JOURNAL_FILE)
-        r = journal_keep(j, content, keep_inode, host_dir, &s->e, &s->linked);
+        r = journal_keep(j, content, keep_inode, host_dir, &s->e, &s->form);
     if (r == 0) {
         r = append_record(j, s);
         if (r < 0)
-            journal_unkeep(j, s->e.blob);
+            journal_unkeep(j, s);
     }
     if (r < 0)
         return err_sys(err, r, "record what '%s' was", e->path);

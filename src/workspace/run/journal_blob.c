@@ -4,9 +4,12 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/str.h"
 #include "os/copy.h"
 #include "os/fd.h"
 #include "os/safepath.h"
@@ -59,15 +62,61 @@ static int copy_to_base(struct journal *j, int content, const char *name, uint64
     return r;
 }
 
-int journal_keep(struct journal *j, int content, bool keep_inode, int host_dir, struct journal_entry *e, bool *ret_linked) {
+/* What a crash left before its record was written has the name. */
+static int remove_leftover(struct journal *j, const char *name, int r) {
+    return r == -EEXIST && unlinkat(j->base, name, 0) == 0;
+}
+
+static int keep_alone(struct journal *j, int content, const char *name, uint64_t max, struct journal_entry *e) {
+    int r = copy_to_base(j, content, name, max, &e->size);
+
+    return remove_leftover(j, name, r) ? copy_to_base(j, content, name, max, &e->size) : r;
+}
+
+static bool keep_linked(struct journal *j, const char *name, int host_dir, const struct stat *st, const struct journal_entry *e) {
+    int r = link_file(j, e->path, host_dir, st, name);
+
+    r = remove_leftover(j, name, r) ? link_file(j, e->path, host_dir, st, name) : r;
+    return r == 0;
+}
+
+static int open_pack(struct journal *j) {
+    if (j->pack < 0)
+        j->pack = openat(j->base, JOURNAL_PACK, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+    if (j->pack >= 0 && !j->packing)
+        j->packing = malloc(JOURNAL_PACKED_MAX + 1);
+    return j->pack < 0 ? -errno : j->packing ? 0 : -ENOMEM;
+}
+
+/* Small files go behind each other into one: making a file for each costs more than all the rest. 1: packed; 0: it does not fit. Space
+ * that no record leads to is used again. */
+static int keep_packed(struct journal *j, int content, uint64_t max, struct journal_entry *e) {
+    int r = open_pack(j);
+    ssize_t n;
+
+    if (r < 0)
+        return r;
+    n = pread(content, j->packing, JOURNAL_PACKED_MAX + 1, 0);
+    if (n < 0)
+        return -errno;
+    if (n > JOURNAL_PACKED_MAX || (uint64_t)n > max)
+        return 0;
+    if (n > 0 && pwrite(j->pack, j->packing, (size_t)n, (off_t)j->pack_end) != n)
+        return 0; /* no space, or the user's limit on the size of a file: it is tried alone, and that fails or not */
+    e->size = (uint64_t)n;
+    e->blob = j->pack_end + 1;
+    return 1;
+}
+
+int journal_keep(struct journal *j, int content, bool keep_inode, int host_dir, struct journal_entry *e,
+                 enum journal_form *ret_form) {
     uint64_t max = MIN_OF(j->opts.file_max, j->opts.budget - MIN_OF(j->opts.budget, j->stored_bytes));
     struct blob_name name = name_of(j->last_blob + 1);
-    bool linked;
     struct stat st;
     int r;
 
     e->blob = 0;
-    *ret_linked = false;
+    *ret_form = JOURNAL_COPIED;
     if (fstat(content, &st) < 0)
         return -errno;
     if (!S_ISREG(st.st_mode) || j->opts.budget == 0 || (uint64_t)st.st_size > max)
@@ -75,37 +124,73 @@ int journal_keep(struct journal *j, int content, bool keep_inode, int host_dir, 
     r = open_base(j, true);
     if (r < 0)
         return r;
-    unlinkat(j->base, name.s, 0); /* a crash left it before its record was written */
     e->size = (uint64_t)st.st_size;
     e->mtime_ns = mtime_of(&st);
     /* A file with another name can still be written to by that. */
-    linked = keep_inode && host_dir >= 0 && st.st_nlink == 1 && link_file(j, e->path, host_dir, &st, name.s) == 0;
-    r = linked ? 0 : copy_to_base(j, content, name.s, max, &e->size);
-    if (r < 0)
-        return r == -EFBIG ? 0 : r; /* it grew */
-    e->blob = j->last_blob + 1;
-    *ret_linked = linked;
-    return 0;
+    if (keep_inode && host_dir >= 0 && st.st_nlink == 1 && keep_linked(j, name.s, host_dir, &st, e)) {
+        *ret_form = JOURNAL_LINKED;
+        e->blob = j->last_blob + 1;
+        return 0;
+    }
+    r = j->old || st.st_size > JOURNAL_PACKED_MAX ? 0 : keep_packed(j, content, max, e);
+    if (r != 0) {
+        *ret_form = r > 0 ? JOURNAL_PACKED : JOURNAL_COPIED;
+        return MIN_OF(r, 0);
+    }
+    r = keep_alone(j, content, name.s, max, e);
+    e->blob = r < 0 ? 0 : j->last_blob + 1;
+    return r == -EFBIG ? 0 : r; /* it grew */
 }
 
-void journal_unkeep(struct journal *j, uint64_t blob) {
-    if (blob)
-        unlinkat(j->base, name_of(blob).s, 0);
+void journal_unkeep(struct journal *j, const struct journal_slot *s) {
+    if (s->e.blob && s->form != JOURNAL_PACKED)
+        unlinkat(j->base, name_of(s->e.blob).s, 0);
+}
+
+static int open_stored(const struct journal *j, const char *name) {
+    CLEANUP(closep) int base = openat(j->dir, JOURNAL_BASE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), fd = -1;
+    struct stat st;
+
+    fd = base < 0 ? -1 : openat(base, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    return S_ISREG(st.st_mode) ? TAKE_FD(fd) : -ENOENT;
+}
+
+/* A file in memory: readers want one that begins and ends with the content. */
+static int unpack(const struct journal *j, const struct journal_entry *e) {
+    CLEANUP(closep) int pack = open_stored(j, JOURNAL_PACK), fd = -1;
+    CLEANUP(freep) char *data = malloc(e->size + 1);
+    ssize_t n;
+
+    if (pack < 0 || !data || e->size > JOURNAL_PACKED_MAX)
+        return pack < 0 ? pack : data ? -ENOENT : -ENOMEM;
+    n = pread(pack, data, e->size, (off_t)e->blob - 1);
+    if (n != (ssize_t)e->size)
+        return n < 0 ? -errno : -ENOENT;
+    fd = memfd_create("content", MFD_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    n = fd_write_all(fd, data, e->size);
+    if (n < 0 || lseek(fd, 0, SEEK_SET) < 0)
+        return n < 0 ? (int)n : -errno;
+    return TAKE_FD(fd);
 }
 
 int journal_blob(const struct journal *j, const struct journal_entry *e) {
-    CLEANUP(closep) int base = -1, fd = -1;
+    CLEANUP(closep) int fd = -1;
     const struct journal_slot *s;
     struct stat st;
 
     if (!e->blob)
         return -ENOENT;
-    base = openat(j->dir, JOURNAL_BASE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    fd = base < 0 ? -1 : openat(base, name_of(e->blob).s, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return -errno;
     s = journal_lookup(j, e->path, journal_hash(j, e->path)); /* by path: e may be the caller's copy */
-    if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != e->size || (s && s->linked && mtime_of(&st) != e->mtime_ns))
+    if (s && s->form == JOURNAL_PACKED)
+        return unpack(j, e);
+    fd = open_stored(j, name_of(e->blob).s);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return fd < 0 ? fd : -errno;
+    if ((uint64_t)st.st_size != e->size || (s && s->form == JOURNAL_LINKED && mtime_of(&st) != e->mtime_ns))
         return -ENOENT; /* not what was stored any more */
     return TAKE_FD(fd);
 }

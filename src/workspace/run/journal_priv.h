@@ -8,25 +8,36 @@
 
 #define JOURNAL_FILE_NAME "journal"
 #define JOURNAL_BASE "base"
-#define JOURNAL_MAGIC "bawnjrn1"
+#define JOURNAL_PACK "pack"
+#define JOURNAL_MAGIC "bawnjrn2"
+#define JOURNAL_MAGIC_1 "bawnjrn1" /* without packed content; still read, and continued without */
 
 enum {
     JOURNAL_MAGIC_LEN = 8,
     JOURNAL_RECORD_MAX = XATTRS_MAX + 2 * JOURNAL_PATH_MAX + 128,
     JOURNAL_SIZE_MAX = 1024 * 1024 * 1024,
     JOURNAL_RECORDS_MAX = 4 * 1000 * 1000,
+    JOURNAL_PACKED_MAX = 64 * 1024, /* larger files have one of their own in base/ */
+};
+
+/* How the content of a file is stored. */
+enum journal_form {
+    JOURNAL_COPIED = 0, /* base/BLOB */
+    JOURNAL_LINKED = 1, /* the same, but it is the file itself: its mtime tells whether it was written to since */
+    JOURNAL_PACKED = 2  /* in base/pack, at BLOB - 1 */
 };
 
 struct journal_slot {
     struct journal_entry e;
     uint64_t hash;
-    bool linked;  /* the blob is the file itself, not a copy: its mtime tells whether it was written to since */
+    enum journal_form form;
     char bytes[]; /* path, link, xattrs, unless they are in `loaded` */
 };
 
 struct journal {
-    int dir, file, base; /* base: -1 until it is needed */
+    int dir, file, base, pack; /* base, pack: -1 until they are needed */
     bool write;
+    bool old; /* JOURNAL_MAGIC_1 */
     struct journal_opts opts;
     struct journal_slot **slots; /* in the order of adding */
     size_t n, cap;
@@ -35,19 +46,22 @@ struct journal {
     uint64_t key; /* of the hash: paths are chosen by the sandbox, which must not be able to make them collide */
     uint64_t end; /* of the last whole record in the file */
     uint64_t last_blob, stored_bytes;
+    uint64_t pack_end; /* of what records lead to */
+    char *packing;     /* JOURNAL_PACKED_MAX + 1 bytes; NULL until they are needed */
     size_t not_stored;
     char *loaded; /* the file as it was when it was opened */
     struct buf record, path, link, xattrs;
 };
 
 uint32_t journal_checksum(const char *data, size_t len); /* CRC-32 as zlib has it */
-void journal_encode(const struct journal_entry *e, bool linked, struct buf *out);
+void journal_encode(const struct journal_entry *e, enum journal_form form, struct buf *out);
 /* How many bytes the record at data takes; 0 if it is cut or damaged. The strings point into data. */
-size_t journal_decode(const char *data, size_t len, struct journal_entry *ret, bool *ret_linked);
+size_t journal_decode(const char *data, size_t len, struct journal_entry *ret, enum journal_form *ret_form);
 
 uint64_t journal_hash(const struct journal *j, const char *path);
 struct journal_slot *journal_lookup(const struct journal *j, const char *path, uint64_t hash);
 
 /* journal_blob.c: stores the content. ret->blob is 0 if it is too large; sets size and mtime to those of what was stored. */
-int journal_keep(struct journal *j, int content, bool keep_inode, int host_dir, struct journal_entry *e, bool *ret_linked);
-void journal_unkeep(struct journal *j, uint64_t blob);
+int journal_keep(struct journal *j, int content, bool keep_inode, int host_dir, struct journal_entry *e,
+                 enum journal_form *ret_form);
+void journal_unkeep(struct journal *j, const struct journal_slot *s);

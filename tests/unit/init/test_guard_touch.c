@@ -93,7 +93,7 @@ static void test_old_paths_wait(void **state) {
     struct touch_packet p;
 
     answer(s, 0);
-    assert_int_equal(guard_touch_at(&s->g, "d", AT_FDCWD, "d", &st, true), 0);
+    assert_int_equal(guard_touch_at(&s->g, "d", &st, true), 0);
     p = hear(s);
     assert_int_equal(p.head.wait, 1);
     assert_int_equal(p.head.unlinking, 1);
@@ -102,7 +102,7 @@ static void test_old_paths_wait(void **state) {
     assert_int_equal(p.head.ino, 7);
     assert_int_equal(p.head.dev, 8);
     assert_int_equal(p.head.size, 4);
-    assert_int_equal(guard_touch_at(&s->g, "d", AT_FDCWD, "d", &st, true), 0); /* would wait for ever if it asked again */
+    assert_int_equal(guard_touch_at(&s->g, "d", &st, true), 0); /* would wait for ever if it asked again */
 }
 
 /* What was not put away must be asked for again. */
@@ -111,13 +111,13 @@ static void test_a_no_is_not_remembered(void **state) {
     struct stat st = {.st_mode = S_IFDIR | 0755};
 
     answer(s, -ENOSPC);
-    assert_int_equal(guard_touch_at(&s->g, "d", AT_FDCWD, "d", &st, false), -ENOSPC);
+    assert_int_equal(guard_touch_at(&s->g, "d", &st, false), -ENOSPC);
     assert_string_equal(hear(s).path, "d");
     answer(s, 0);
-    assert_int_equal(guard_touch_at(&s->g, "d", AT_FDCWD, "d", &st, false), 0);
+    assert_int_equal(guard_touch_at(&s->g, "d", &st, false), 0);
     assert_string_equal(hear(s).path, "d");
     answer(s, 5); /* no errno: nothing a supervisor says */
-    assert_int_equal(guard_touch_at(&s->g, "e", AT_FDCWD, "e", &st, false), -EIO);
+    assert_int_equal(guard_touch_at(&s->g, "e", &st, false), -EIO);
 }
 
 static void test_alone_everything_fails(void **state) {
@@ -129,7 +129,7 @@ static void test_alone_everything_fails(void **state) {
     assert_int_equal(guard_touch_new(&s->g, "new"), -EIO);
     assert_int_equal(s->g.sock, -1);
     assert_int_equal(guard_touch_new(&s->g, "told"), -EIO);
-    assert_int_equal(guard_touch_at(&s->g, "told", AT_FDCWD, "told", &st, false), -EIO);
+    assert_int_equal(guard_touch_at(&s->g, "told", &st, false), -EIO);
     assert_int_equal(guard_refuse(&s->g, "x", GUARD_WHY_HIDDEN, -EACCES), -EACCES);
 }
 

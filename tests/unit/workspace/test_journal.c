@@ -90,6 +90,13 @@ static void assert_blob(const struct journal *j, const char *path, const char *w
     assert_string_equal(text, want);
 }
 
+static long pack_size(const struct scene *s) {
+    struct stat st;
+
+    return fstatat(s->run, "base/pack", &st, AT_SYMLINK_NOFOLLOW) == 0 ? (long)st.st_size : -1;
+}
+
+/* Those that have a file of their own. */
 static size_t count_blobs(const struct scene *s) {
     int fd = openat(s->run, "base", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -97,7 +104,7 @@ static size_t count_blobs(const struct scene *s) {
     const struct dirent *e;
 
     while (d && (e = readdir(d)))
-        n += e->d_name[0] != '.';
+        n += e->d_name[0] != '.' && !str_eq(e->d_name, "pack");
     if (d)
         closedir(d);
     return n;
@@ -258,7 +265,8 @@ static void test_budget(void **state) {
     assert_int_equal(add_looked(j, s, "empty", false, &err), 1);
     assert_int_equal(j->stored_bytes, 10);
     assert_int_equal(journal_not_stored(j), 2);
-    assert_int_equal(count_blobs(s), 3);
+    assert_int_equal(count_blobs(s), 1); /* the one that is about to be unlinked */
+    assert_int_equal(pack_size(s), 6);
     assert_int_equal(journal_blob(j, journal_find(j, "seven")), -ENOENT);
     assert_int_equal(journal_find(j, "seven")->size, 7);
     assert_blob(j, "four", "1234");
@@ -398,8 +406,81 @@ static void test_content_without_a_record_is_replaced(void **state) {
 
     assert_int_equal(mkdirat(s->run, "base", 0700), 0);
     write_file(s->run, "base/1", "of a crash");
+    write_file(s->run, "base/pack", "of a crash, and longer than what comes");
     write_file(s->ws, "f", "content");
+    write_file(s->ws, "g", "linked");
     assert_int_equal(add_looked(j, s, "f", false, NULL), 1);
+    assert_int_equal(add_looked(j, s, "g", true, NULL), 1);
+    assert_blob(j, "f", "content");
+    assert_blob(j, "g", "linked");
+    j = reopen(s, TAKE_PTR(j), false, NULL);
+    assert_blob(j, "f", "content");
+}
+
+static int cut_file(int dir, const char *name, off_t size) {
+    CLEANUP(closep) int fd = openat(dir, name, O_WRONLY | O_CLOEXEC);
+
+    return ftruncate(fd, size);
+}
+
+static void write_large(int dir, const char *name, size_t len) {
+    CLEANUP(freep) char *text = malloc(len + 1);
+
+    memset(text, 'x', len);
+    text[len] = 0;
+    write_file(dir, name, text);
+}
+
+static void assert_blob_size(const struct journal *j, const char *path, size_t want) {
+    CLEANUP(closep) int fd = journal_blob(j, journal_find(j, path));
+    struct stat st;
+
+    assert_true(fd >= 0);
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_int_equal(st.st_size, want);
+}
+
+/* Small ones share a file, large ones have their own; both are found again, also after the journal went on. */
+static void test_small_files_are_packed(void **state) {
+    const struct scene *s = *state;
+    CLEANUP(journal_closep) struct journal *j = reopen(s, NULL, true, &roomy);
+
+    write_file(s->ws, "a", "first");
+    write_large(s->ws, "fits", JOURNAL_PACKED_MAX);
+    write_large(s->ws, "large", JOURNAL_PACKED_MAX + 1);
+    write_file(s->ws, "b", "second");
+    assert_int_equal(add_looked(j, s, "a", false, NULL), 1);
+    assert_int_equal(add_looked(j, s, "large", false, NULL), 1);
+    j = reopen(s, TAKE_PTR(j), true, &roomy);
+    assert_int_equal(add_looked(j, s, "fits", false, NULL), 1);
+    assert_int_equal(add_looked(j, s, "b", false, NULL), 1);
+    for (int i = 0; i < 2; i++) {
+        assert_blob(j, "a", "first");
+        assert_blob(j, "b", "second");
+        assert_blob_size(j, "fits", JOURNAL_PACKED_MAX);
+        assert_blob_size(j, "large", JOURNAL_PACKED_MAX + 1);
+        j = reopen(s, TAKE_PTR(j), false, NULL);
+    }
+    assert_int_equal(count_blobs(s), 1);
+    assert_int_equal(pack_size(s), JOURNAL_PACKED_MAX + strlen("firstsecond"));
+    assert_int_equal(cut_file(s->run, "base/pack", 6), 0);
+    assert_blob(j, "a", "first");
+    assert_int_equal(journal_blob(j, journal_find(j, "b")), -ENOENT);
+}
+
+/* A journal of an earlier version is read and continued in its own format, which that version reads, too. */
+static void test_a_journal_of_version_1_goes_on(void **state) {
+    const struct scene *s = *state;
+    CLEANUP(journal_closep) struct journal *j = NULL;
+
+    write_file(s->run, "journal", JOURNAL_MAGIC_1);
+    write_file(s->ws, "f", "content");
+    j = reopen(s, NULL, true, &roomy);
+    assert_int_equal(add_looked(j, s, "f", false, NULL), 1);
+    assert_int_equal(count_blobs(s), 1);
+    assert_int_equal(pack_size(s), -1);
+    j = reopen(s, TAKE_PTR(j), false, NULL);
+    assert_true(j->old);
     assert_blob(j, "f", "content");
 }
 
@@ -441,6 +522,8 @@ int main(void) {
         CASE(test_paths),
         CASE(test_no_space),
         CASE(test_content_without_a_record_is_replaced),
+        CASE(test_small_files_are_packed),
+        CASE(test_a_journal_of_version_1_goes_on),
         CASE(test_many),
     };
 
