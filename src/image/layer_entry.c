@@ -88,8 +88,8 @@ static bool is_empty(const unsigned char *p, size_t n) {
     return n >= HOLE_MIN && p[0] == 0 && memcmp(p, p + 1, n - 1) == 0;
 }
 
-/* Zeros are left out: a layer of nothing but zeros takes no room. */
-static int write_piece(int fd, const unsigned char *p, size_t n, uint64_t at) {
+/* Zeros are left out: a layer of nothing but zeros takes no room. *end: where the file ends after it. */
+static int write_piece(int fd, const unsigned char *p, size_t n, uint64_t at, uint64_t *end) {
     while (n && !is_empty(p, n)) {
         ssize_t w = pwrite(fd, p, n, (off_t)at);
 
@@ -99,7 +99,7 @@ static int write_piece(int fd, const unsigned char *p, size_t n, uint64_t at) {
             return -errno;
         p += w;
         n -= (size_t)w;
-        at += (uint64_t)w;
+        *end = at += (uint64_t)w;
     }
     return 0;
 }
@@ -108,6 +108,7 @@ static int write_content(struct tar *t, int fd, struct err *err) {
     const struct tar_entry *e = &t->entry;
     uint64_t at = e->sparse && e->n_pieces ? e->pieces[0].at : 0, left = e->sparse && e->n_pieces ? e->pieces[0].len : e->packed;
     const unsigned char *p;
+    uint64_t end = 0;
     size_t piece = 0;
     ssize_t n;
 
@@ -123,7 +124,7 @@ static int write_content(struct tar *t, int fd, struct err *err) {
             part = (size_t)MIN_OF((uint64_t)n, left);
             if (part == 0) /* more data than pieces: tar_pieces_check() does not let that happen */
                 return err_set(err, -EBADMSG, "the archive is damaged: a file has more data than it says");
-            r = write_piece(fd, p, part, at);
+            r = write_piece(fd, p, part, at, &end);
             if (r < 0)
                 return err_sys(err, r, "write '%.200s'", e->path);
             at += part;
@@ -133,7 +134,7 @@ static int write_content(struct tar *t, int fd, struct err *err) {
         }
     if (n < 0)
         return (int)n;
-    return ftruncate(fd, (off_t)e->size) < 0 ? err_sys(err, -errno, "write '%.200s'", e->path) : 0;
+    return end != e->size && ftruncate(fd, (off_t)e->size) < 0 ? err_sys(err, -errno, "write '%.200s'", e->path) : 0;
 }
 
 static int make_file(struct image_layer *l, struct tar *t, const struct entry_place *p, struct err *err) {
