@@ -40,6 +40,7 @@ static void box_free(struct container_box *b) {
     closep(&b->first);
     closep(&b->messages);
     buf_done(&b->said);
+    private_dir_remove(&b->image_root);
     free(b->image);
     free(b);
 }
@@ -299,6 +300,7 @@ static int start_box(const struct container_kind *k, const struct engine_request
                                 .own_kernel = k->by_bytes || container_flags_runsc(paths_getenv(environ, "SANDBOX_FLAGS")),
                                 .cgroup = k->bundle ? &sb->cgroup : NULL,
                                 .folder = CONTAINER_FOLDER_INIT,
+                                .image_root = PRIVATE_DIR_INIT,
                                 .plan = CONTAINER_PLAN_INIT,
                                 .pid = -1,
                                 .pidfd = -1,

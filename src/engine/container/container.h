@@ -74,6 +74,7 @@ struct container_plan {
     struct container_private *privates;
     size_t n_mounts, n_files, n_privates;
     struct strv root_links; /* pairs: name in the root, target; only for a root of the host's own */
+    struct strv layers;     /* of an image of the store, topmost first; only for runsc */
     struct strv root_parts; /* of the host's /etc, which are in the image instead of being mounted */
     struct sha256 root_hash;
     struct buf list; /* for bawn-enter (proto/entermsg.h) */

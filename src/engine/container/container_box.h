@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine/container/container.h"
+#include "engine/private_dir.h"
 
 /* What there is on the host besides the descriptors of the sandbox. */
 struct container_box {
@@ -21,6 +22,7 @@ struct container_box {
     const struct plan *run_plan; /* once what is ours was given to the sandbox; lives longer than it */
     struct strv argv;
     char *image;
+    struct private_dir image_root; /* runsc: the layers of an image as one tree */
     uint64_t started_ms, limit_ms; /* limit 0: none */
     bool patient;                  /* the user knows that it takes long */
     bool doubtful;                 /* the engine's program failed or was killed: there may be a container */

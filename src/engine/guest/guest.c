@@ -245,6 +245,7 @@ int guest_start(const struct guest_kind *const *kinds, const struct engine_reque
                                 .by_bytes = true,
                                 .own_kernel = true,
                                 .folder = CONTAINER_FOLDER_INIT,
+                                .image_root = PRIVATE_DIR_INIT,
                                 .plan = CONTAINER_PLAN_INIT,
                                 .pid = -1,
                                 .pidfd = -1,
