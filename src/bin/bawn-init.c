@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "init/far_fill.h"
 #include "init/init.h"
 #include "link/far.h"
 #include "os/fd.h"
@@ -336,12 +337,21 @@ static NORETURN void run_resident(struct init *in, struct err *err) {
     finish(in, 0);
 }
 
+/* On another machine, before the sandbox begins or after its end. What it says reaches the supervisor through the engine. */
+static NORETURN void fill_container(int argc, char **argv, struct err *err) {
+    far_fill_main(argc, argv, err);
+    dprintf(STDERR_FILENO, "bawn-init: %s\n", err->msg);
+    _exit(EXIT_SANDBOX);
+}
+
 int main(int argc, char **argv) {
     struct init in = {.control = FD_CONTROL, .tty = -1, .null = -1, .held = {-1, -1}};
     struct err err = {0};
 
     prctl(PR_SET_DUMPABLE, 0);
     signals_of_libc_default();
+    if (argc > 1 && str_eq(argv[1], "--far"))
+        fill_container(argc - 2, argv + 2, &err);
     if (argc > 2) /* bawn-enter made the listeners */
         far_net_inherit((uint32_t)strtoul(argv[2], NULL, 10));
     if (argc > 1 && str_eq(argv[1], "--link") && start_link(&in, &err) < 0)

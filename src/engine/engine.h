@@ -61,6 +61,7 @@ struct engine_request {
     const struct ignore *hide, *protect; /* the guard's rules */
     unsigned tty;                        /* set of enum init_flag TTY bits; 0: no terminal */
     bool own_kernel;                     /* nothing that the kernel counts for a user is shared with the host */
+    bool elsewhere;                      /* on another machine, whose kernel is not known */
     bool resident;                       /* no command: bawn-init waits for INIT_MSG_EXEC; the plan's argc is 0 */
     sigset_t old_mask;                   /* the signal mask of the command */
 };

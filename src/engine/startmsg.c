@@ -177,8 +177,8 @@ int startmsg_make(const struct engine_request *req, const struct cgroup *cg, int
         m.start.flags |= INIT_FLAG_NO_PIDNS;
         m.start.landlock = INIT_LANDLOCK_WALL;
         r = bare_rules(p, &m, err);
-    } else if (p->landlock_abi > 0) {
-        m.start.landlock = INIT_LANDLOCK_FENCE;
+    } else if (p->landlock_abi > 0 || req->elsewhere) {
+        m.start.landlock = req->elsewhere ? INIT_LANDLOCK_OFFERED : INIT_LANDLOCK_FENCE;
         r = full_rules(p, &m, err);
     }
     if (r < 0)

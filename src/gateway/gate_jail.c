@@ -4,9 +4,7 @@
 
 #include <errno.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 
 #include "base/err.h"
 #include "jail/fence/cell.h"
@@ -75,10 +73,7 @@ static const uint32_t allowed[] = {
 /* The calls whose arguments count, each with its own end. The kind of a socket has flags in its upper bits. */
 static const struct sock_filter arguments[] = {
     CELL_BEGIN,
-    /* No program ever: this one has no reason to try. */
-    CELL_IF_EQ(__NR_execve, 1, 0),
-    CELL_IF_EQ(__NR_execveat, 0, 1),
-    CELL_KILL,
+    CELL_NO_EXEC,
     /* socket: internet only, streams and datagrams only */
     CELL_IF_EQ(__NR_socket, 0, 9),
     CELL_LOAD(args[0]),
@@ -90,13 +85,7 @@ static const struct sock_filter arguments[] = {
     CELL_IF_EQ(SOCK_DGRAM, 0, 1),
     CELL_ALLOW,
     CELL_DENY,
-    /* mmap, mprotect: no code that was not there before */
-    CELL_IF_EQ(__NR_mmap, 1, 0),
-    CELL_IF_EQ(__NR_mprotect, 0, 4),
-    CELL_LOAD(args[2]),
-    CELL_IF_ANY(PROT_EXEC, 1, 0),
-    CELL_ALLOW,
-    CELL_DENY,
+    CELL_NO_NEW_CODE,
     /* ioctl: non-blocking, bytes that can be read */
     CELL_IF_EQ(__NR_ioctl, 0, 5),
     CELL_LOAD(args[1]),

@@ -59,6 +59,8 @@ int image_store_open(char *const *environ_, const char *home, bool make, struct 
         return r;
     if (!s.path)
         return err_usage(err, "neither XDG_STATE_HOME nor HOME is set: there is no place for images");
+    if (!make && access(s.path, F_OK) < 0 && errno == ENOENT)
+        return -ENOENT; /* no error of its own: an empty store */
     s.fd = r = paths_open_own(s.path, make, "they could change the programs of your images", err);
     for (size_t i = 0; r >= 0 && i < ARRAY_LEN(parts); i++)
         if ((r = open_part(s.fd, parts[i].name, make, parts[i].fd)) < 0 && !(r == -ENOENT && !make))

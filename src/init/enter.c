@@ -184,7 +184,7 @@ static int (*const makers[ENTER_KINDS])(const struct enter_item *) = {
 static int make_item(const struct enter_item *i) {
     int r = make_parents(i->path);
 
-    r = r < 0 ? r : makers[i->kind](i);
+    r = r < 0 ? r : makers[i->kind] ? makers[i->kind](i) : -EBADMSG;
     if (r == -EEXIST && unlink(i->path) == 0)
         r = makers[i->kind](i);
     return r;

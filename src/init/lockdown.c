@@ -64,7 +64,7 @@ static int restrict_files(const struct init_start *s, struct err *err) {
                                        .writes_only = !wall,
                                        .min_abi = wall ? WALL_ABI_MIN : 0};
 
-    if (s->landlock == INIT_LANDLOCK_NONE)
+    if (s->landlock == INIT_LANDLOCK_NONE || (s->landlock == INIT_LANDLOCK_OFFERED && landlock_abi() == 0))
         return 0;
     if (s->n_rules > RULES_MAX)
         return err_set(err, -E2BIG, "more than %d Landlock rules", RULES_MAX);

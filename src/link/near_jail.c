@@ -8,9 +8,7 @@
 #include <asm/termbits.h>
 #include <errno.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 
 #include "base/err.h"
 #include "jail/fence/cell.h"
@@ -35,22 +33,9 @@ static const uint32_t allowed[] = {
 
 static const struct sock_filter arguments[] = {
     CELL_BEGIN,
-    CELL_IF_EQ(__NR_execve, 1, 0),
-    CELL_IF_EQ(__NR_execveat, 0, 1),
-    CELL_KILL,
-    /* socketpair: unix only */
-    CELL_IF_EQ(__NR_socketpair, 0, 4),
-    CELL_LOAD(args[0]),
-    CELL_IF_EQ(AF_UNIX, 0, 1),
-    CELL_ALLOW,
-    CELL_DENY,
-    /* mmap, mprotect: no code that was not there before */
-    CELL_IF_EQ(__NR_mmap, 1, 0),
-    CELL_IF_EQ(__NR_mprotect, 0, 4),
-    CELL_LOAD(args[2]),
-    CELL_IF_ANY(PROT_EXEC, 1, 0),
-    CELL_ALLOW,
-    CELL_DENY,
+    CELL_NO_EXEC,
+    CELL_UNIX_PAIRS,
+    CELL_NO_NEW_CODE,
     /* ioctl: of terminals, and nothing that types into one (TIOCSTI) or makes one controlling */
     CELL_IF_EQ(__NR_ioctl, 0, 6),
     CELL_LOAD(args[1]),

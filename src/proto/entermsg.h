@@ -29,8 +29,31 @@ struct enter_hello {
     uint32_t reserved;
 };
 
+/*
+ * A container on another machine gets all that it is made of through its standard input, read by `bawn-init --far`: this, then a list, then the
+ * trees that the list names, in its order (treemsg.h, up to END). After the list and after each tree there is one byte back, ENTER_FAR_ACK, so that
+ * nothing is read ahead of the byte link. Once the container has ended, the same program sends trees back.
+ */
+#define ENTER_FAR_MAGIC "bawnfar1"
+enum { ENTER_FAR_ACK = '+' };
+enum enter_far_what {
+    ENTER_FAR_FILL = 1,   /* then bawn-enter begins */
+    ENTER_FAR_COLLECT = 2 /* the trees of the list come back */
+};
+struct enter_far {
+    char magic[8];
+    uint32_t what, len; /* of the list */
+};
+
 /* Something that is made in a private folder. */
-enum enter_kind { ENTER_DIR, ENTER_SYMLINK, ENTER_FILE, ENTER_KINDS };
+enum enter_kind {
+    ENTER_DIR,
+    ENTER_SYMLINK,
+    ENTER_FILE,
+    ENTER_TREE,     /* on another machine: a folder of root's whose content follows the list */
+    ENTER_OWN_TREE, /* the same, of the user of the sandbox */
+    ENTER_KINDS
+};
 
 struct enter_item {
     uint32_t kind, mode; /* mode 0: 0755 for a folder, 0644 for a file */

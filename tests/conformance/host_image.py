@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 
 NAME = "conformance/host"
-PROGRAMS = ("sh bash cat chmod chroot cp curl cut df env find git grep head id ls mkdir mount pwd python3 rm sed seq sha256sum sleep sort stat stty tail tar test "
+PROGRAMS = ("sh bash cat chmod chroot cp curl cut df env find git grep head id ln ls mkdir mount pwd python3 rm sed seq sha256sum sleep sort stat stty tail tar test "
             "touch tr true tty unshare wc").split()
 FOLDERS = ["/bin", "/lib", "/lib64", "/sbin", "/usr/lib/python3.11", "/usr/share/git-core", "/usr/lib/ssl", "/etc/alternatives", "/etc/ld.so.cache", "/etc/os-release",
            "/etc/services", "/etc/nsswitch.conf"]

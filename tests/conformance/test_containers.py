@@ -69,8 +69,8 @@ def test_an_open_quote(box):
 
 @pytest.mark.parametrize("box", ["docker"], indirect=True)
 @pytest.mark.parametrize("how", ["host", "variable", "context"])
-def test_an_engine_of_another_machine_is_refused(box, how):
-    """Claim: nothing of another machine is taken for the workspace."""
+def test_an_engine_of_another_machine_that_does_not_answer(box, how):
+    """Claim: the daemon that variables and contexts name is used, and no other one in its place."""
     far = "tcp://127.0.0.1:1"
     env = {"DOCKER_HOST": ""}
     if how == "host":
@@ -82,9 +82,10 @@ def test_an_engine_of_another_machine_is_refused(box, how):
     elif how == "context":
         assert box.runner.run("docker", "context", "use", "away", env=box.runner.environ(env)).rc == 0
     r = box.run("true", env=env)
-    assert r.rc == 125 and b"another machine (tcp://127.0.0.1:1)" in r.err and b"--engine native" in r.err, r
+    assert r.rc == 125 and b"engine docker" in r.err and b"127.0.0.1:1" in r.err and b"--engine native" in r.err, r
     (engine,) = (e for e in box.bawn("engines", "--json", env=env).json()["engines"] if e["name"] == "docker")
-    assert not engine["rungs"][0]["available"] and "another machine" in engine["rungs"][0]["why"]
+    assert not engine["rungs"][0]["available"] and "127.0.0.1:1" in engine["rungs"][0]["why"]
+    assert not box.containers()
 
 
 @pytest.mark.parametrize("box", ["docker"], indirect=True)

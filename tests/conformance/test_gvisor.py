@@ -7,7 +7,10 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import imagekit  # noqa: E402
 import person  # noqa: E402
+from imagekit import D, F, H, L  # noqa: E402
 
 gvisor = pytest.mark.parametrize("box", ["gvisor"], indirect=True)
 
@@ -81,10 +84,35 @@ def test_runsc_is_not_there(box):
     assert r.rc == 125 and b"no program 'runsc'" in r.err, r
 
 
+LAYERS = [[D("t/d"), F("t/d/old"), D("t/gone"), F("t/gone/x"), F("t/file", b"1"), D("t/folder"), F("t/folder/x"), F("t/same", b"same"), H("t/hard", "t/same")],
+          [F("t/d/.wh..wh..opq"), F("t/d/new", b"2"), F("t/.wh.gone"), D("t/file"), F("t/file/now", b"3"), F("t/folder", b"4"), L("t/link", "d/new")],
+          [D("t/gone"), F("t/gone/again", b"5"), F("t/same", b"changed"), L("etc/resolv.conf", "/nowhere/at/all")]]
+
+
+def names_of(runner):
+    top = imagekit.store(runner) / "layers"
+    return sorted((str(p.relative_to(top)), p.lstat().st_mode, p.lstat().st_size) for p in top.rglob("*"))
+
+
 @gvisor
-def test_an_image_is_refused(box):
-    r = box.run("true", options=["--image", "some:1"])
-    assert r.rc == 64 and b"--image" in r.err, r
+def test_an_image_has_the_root_that_it_has_on_native(box):
+    """Layers, what they remove and replace; and nothing is written to the store, which other sandboxes share."""
+    imagekit.make_image(box.runner, "t/layers", [imagekit.base(), *map(imagekit.tar, LAYERS)])
+    before = names_of(box.runner)
+    script = "cd /t; find . -type f -exec sh -c 'echo $1 $(cat $1)' sh {} \\; | sort; find . | sort; cat link; echo x > /t/same; echo x > /t/new; pwd"
+    on_native = box.run("sh", "-c", script, options=["--engine", "native", "--image", "t/layers"])
+    assert on_native.rc == 0 and b"./gone/again 5" in on_native.out and b"/old" not in on_native.out, on_native
+    r = box.run("sh", "-c", script, options=["--image", "t/layers"])
+    assert (r.rc, r.out) == (0, on_native.out), r
+    assert names_of(box.runner) == before
+    assert not list((box.runner.home / ".local/state/bawn/private").iterdir())
+
+
+@gvisor
+def test_an_images_own_command_and_variables(box):
+    imagekit.make_image(box.runner, "t/cmd", [imagekit.base()], {"Env": ["PATH=/bin", "FOO=of the image"], "Cmd": ["sh", "-c", "echo $FOO; pwd"], "WorkingDir": "/tmp"})
+    r = box.bawn("run", "--image", "t/cmd")
+    assert (r.rc, r.out) == (0, b"of the image\n/tmp\n"), r
 
 
 @pytest.mark.parametrize("box", ["docker", "podman"], indirect=True)

@@ -27,6 +27,16 @@ def copy(layout, target):
     subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", f"oci:{layout}:latest", target], check=True, capture_output=True)
 
 
+def test_no_store_is_an_empty_one(runner):
+    r = runner.bawn("image", "ls")
+    assert (r.rc, r.out, r.err) == (0, b"", b""), r
+    assert runner.bawn("image", "ls", "--json").out == b"[]\n"
+    assert runner.bawn("image", "prune").rc == 0
+    r = runner.bawn("image", "inspect", "none/such")
+    assert r.rc != 0 and b"there is no image 'none/such' in the store" in r.err, r
+    assert not (runner.home / ".local/state/bawn/images").exists()
+
+
 def test_every_source_is_the_same_image(runner):
     """A layout, an archive of the layout, one of docker; what an engine saves."""
     layout = make_image(runner, "t/a", [base(), tar([F("t/x", b"1")])], {"User": "app", "Cmd": ["/bin/id"]})

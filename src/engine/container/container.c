@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starts a container, hands bawn-enter what bawn-init is born with, and ends it. */
-#include "engine/container/container_box.h"
+#include "engine/container/container_far.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,6 +40,7 @@ static void box_free(struct container_box *b) {
     closep(&b->first);
     closep(&b->messages);
     buf_done(&b->said);
+    private_dir_remove(&b->image_root);
     free(b->image);
     free(b);
 }
@@ -53,7 +54,9 @@ static int find_programs(struct container_box *b, const char *workspace, struct 
     if (enter < 0 || init < 0)
         return err_sys(err, enter < 0 ? enter : init, "%s, %s", enter < 0 ? "bawn-enter" : "bawn-init", missing);
     r = container_cli_find(b->kind, workspace, &b->cli, err);
-    return r < 0 ? r : container_check_place(b->kind, &b->cli, err);
+    r = r < 0 || b->remote ? r : container_find_place(b->kind, &b->cli, b->where, err);
+    b->remote |= r > 0;
+    return MIN_OF(r, 0);
 }
 
 /* -- before the container -------------------------------------------------------------------------------------------------- */
@@ -93,13 +96,14 @@ static int make_argv(struct container_box *b, const struct engine_request *req, 
     CLEANUP(strv_done) struct strv flags = {0};
     const char *more = paths_getenv(environ, "SANDBOX_FLAGS");
     const struct container_names n = {.image = b->image,
-                                      .label = b->folder.label,
+                                      .label = b->folder.owner,
                                       .folder = b->folder.path,
                                       .enter = b->enter,
                                       .init = b->init,
                                       .selinux = b->selinux,
                                       .by_bytes = b->by_bytes,
                                       .own_kernel = b->own_kernel,
+                                      .remote = b->remote,
                                       .flags = &flags};
     const char *origin = req->settings->origin[SETTING_ENGINE_FLAGS];
     bool by_user = origin && str_starts(origin, "user"); /* neither a project nor a variable of the moment allows more */
@@ -112,7 +116,11 @@ static int make_argv(struct container_box *b, const struct engine_request *req, 
 
 static int name_image(struct container_box *b, const char *named, struct err *err) {
     char root[32];
-    int r = named ? 0 : container_root_name(&b->plan, root);
+    int r = 0;
+
+    if (!named && b->remote)
+        named = CONTAINER_HOST_IMAGE;
+    r = named ? 0 : container_root_name(&b->plan, root);
 
     if (r < 0)
         return err_sys(err, r, "image of the host's root");
@@ -124,16 +132,19 @@ static int prepare(struct container_box *b, const struct engine_request *req, st
     const char *named = req->settings->image;
     int r = find_programs(b, req->plan->workspace, err);
 
-    r = r < 0 ? r : container_folder_make(b->kind->program, &b->folder, err);
+    b->by_bytes |= b->remote;
+    if (r == 0 && b->by_bytes)
+        link_plan(req->plan);
+    r = r < 0 ? r : container_folder_make(b->kind->program, b->where, &b->folder, err);
     r = r < 0 ? r
               : container_plan_make(req->plan, b->folder.path,
-                                    named             ? ROOT_OF_IMAGE
-                                    : b->kind->bundle ? ROOT_OF_MOUNTS
-                                                      : ROOT_OF_HOST,
+                                    named || b->remote ? ROOT_OF_IMAGE
+                                    : b->kind->bundle  ? ROOT_OF_MOUNTS
+                                                       : ROOT_OF_HOST,
                                     &b->plan, err);
-    r = r < 0 ? r : container_folder_fill(&b->folder, &b->plan, err);
-    b->run_plan = r < 0 ? NULL : req->plan;
-    r = r < 0 ? r : container_give(req->plan, &b->plan, err);
+    r = r < 0 ? r : container_folder_fill(&b->folder, &b->plan, !b->remote, err);
+    b->run_plan = r < 0 || b->remote ? NULL : req->plan;
+    r = r < 0 || b->remote ? r : container_give(req->plan, &b->plan, err);
     r = r < 0 ? r : name_image(b, named, err);
     if (r < 0)
         return r;
@@ -250,7 +261,7 @@ static int run_container(struct container_box *b, const struct engine_request *r
     return r < 0 || !req->plan->network ? r : container_listeners(b, sb, err);
 }
 
-static bool is_image_missing(const struct container_box *b) {
+bool container_image_missing(const struct container_box *b) {
     const char *said = buf_str(&b->said);
 
     return strcasestr(said, "No such image") || strcasestr(said, "image not known") || strcasestr(said, "unable to find image");
@@ -263,7 +274,22 @@ static bool is_selinux_on(void) {
     return file_read("/sys/fs/selinux/enforce", 0, &text) >= 0 && buf_str(&text)[0] == '1';
 }
 
-int container_start(const struct container_kind *k, const struct engine_request *req, struct sandbox *sb, struct err *err) {
+/* Its socket is one of this machine, but its files are not: Docker Desktop, a tunnel. What it misses is here, and ours. */
+static bool is_elsewhere(const struct container_box *b) {
+    const char *said = buf_str(&b->said);
+
+    if (b->remote || b->kind->bundle || !b->folder.path ||
+        !(strcasestr(said, "does not exist") || strcasestr(said, "no such file or directory")))
+        return false;
+    for (size_t i = 0; i < b->plan.n_mounts; i++)
+        if (b->plan.mounts[i].ours && strstr(said, b->plan.mounts[i].from) && access(b->plan.mounts[i].from, F_OK) == 0)
+            return true;
+    return strstr(said, b->folder.path) != NULL;
+}
+
+/* where: of a machine that showed to be another one; NULL: not known yet. */
+static int start_box(const struct container_kind *k, const struct engine_request *req, const char *where, struct sandbox *sb,
+                     struct err *err) {
     struct container_box *b = calloc(1, sizeof *b);
     int r;
 
@@ -274,6 +300,7 @@ int container_start(const struct container_kind *k, const struct engine_request 
                                 .own_kernel = k->by_bytes || container_flags_runsc(paths_getenv(environ, "SANDBOX_FLAGS")),
                                 .cgroup = k->bundle ? &sb->cgroup : NULL,
                                 .folder = CONTAINER_FOLDER_INIT,
+                                .image_root = PRIVATE_DIR_INIT,
                                 .plan = CONTAINER_PLAN_INIT,
                                 .pid = -1,
                                 .pidfd = -1,
@@ -283,11 +310,11 @@ int container_start(const struct container_kind *k, const struct engine_request 
                                 .said = BUF_INIT(SAID_MAX)};
     sb->own = b;
     b->by_bytes = b->own_kernel || b->selinux || str_eq(getenv("BAWN_TEST_LINK") ?: "", "bytes");
-    if (b->by_bytes)
-        link_plan(req->plan);
+    b->remote = where != NULL;
+    snprintf(b->where, sizeof b->where, "%s", where ? where : "");
     r = prepare(b, req, err);
     r = r < 0 ? r : run_container(b, req, sb, err);
-    if (r < 0 && !req->settings->image && is_image_missing(b)) {
+    if (r < 0 && !b->remote && !req->settings->image && container_image_missing(b)) {
         buf_clear(&b->said);
         b->doubtful = false;
         closep(&b->messages);
@@ -296,6 +323,16 @@ int container_start(const struct container_kind *k, const struct engine_request 
         r = r < 0 ? r : run_container(b, req, sb, err);
     }
     return r;
+}
+
+int container_start(const struct container_kind *k, const struct engine_request *req, struct sandbox *sb, struct err *err) {
+    int r = start_box(k, req, NULL, sb, err);
+
+    if (r == 0 || !sb->own || !is_elsewhere(sb->own))
+        return r;
+    container_finish(sb);
+    *err = (struct err){0};
+    return start_box(k, req, "behind a socket of this one", sb, err);
 }
 
 static void report_early_end(const struct container_box *b) {
@@ -319,7 +356,7 @@ static bool has_first_ended(const struct container_box *b) {
 static void await_end(struct container_box *b) {
     if (b->pid > 0 && !container_ended(b, END_WAIT_MS))
         container_kill(b);
-    if (b->doubtful && container_remove(b, b->folder.label) != 0) {
+    if (b->doubtful && container_remove(b, b->folder.owner) != 0) {
         b->folder.stays = true;
         log_line("engine %s does not answer: the next run with it removes what is left of the container", b->kind->name);
     }
@@ -362,6 +399,10 @@ void container_finish(struct sandbox *sb) {
     for (size_t i = 0; i < ARRAY_LEN(sb->shown); i++)
         closep(&sb->shown[i]);
     cgroup_done(&sb->cgroup);
+    if (b && b->remote) {
+        container_far_collect(b);
+        container_far_remove(b);
+    }
     if (b)
         sweep_stale(b);
     if (b && b->run_plan)

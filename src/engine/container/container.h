@@ -26,10 +26,13 @@
 #define CONTAINER_RUN "/run/bawn"
 #define CONTAINER_LINK "/run/bawn-link"
 #define CONTAINER_ENTER "/run/bawn-link/bawn-enter"
+#define CONTAINER_INIT "/run/bawn-link/bawn-init"
 #define CONTAINER_LABEL "bawn.owner"
+#define CONTAINER_HOST_IMAGE "localhost/bawn/host:latest" /* of `bawn image from-host --to docker` */
 #define CONTAINER_CID "cid" /* in the folder of the run: the engine's program makes it before the container */
 
 struct container_box;
+enum { CONTAINER_WHERE = 120 };
 
 struct container_kind {
     const char *name, *program;  /* of the engine; whose command line it is */
@@ -71,6 +74,7 @@ struct container_plan {
     struct container_private *privates;
     size_t n_mounts, n_files, n_privates;
     struct strv root_links; /* pairs: name in the root, target; only for a root of the host's own */
+    struct strv layers;     /* of an image of the store, topmost first; only for runsc */
     struct strv root_parts; /* of the host's /etc, which are in the image instead of being mounted */
     struct sha256 root_hash;
     struct buf list; /* for bawn-enter (proto/entermsg.h) */
@@ -98,6 +102,7 @@ struct container_names {
     bool selinux;              /* mounts need labels */
     bool by_bytes;             /* the link is the container's own standard input and output */
     bool own_kernel;           /* gVisor's */
+    bool remote;               /* on another machine: volumes instead of mounts, and `bawn-init --far` comes first */
     const struct strv *flags;  /* of the user's (SANDBOX_FLAGS), checked; may be NULL */
 };
 int container_argv_make(const struct container_kind *k, const struct plan *p, const struct container_plan *c,
@@ -124,6 +129,7 @@ int container_flags_parse(const char *text, const struct strv *allowed, struct s
 struct container_folder {
     int parent, listener; /* -1: none */
     char name[64], label[48];
+    char owner[64]; /* label and machine: what a container is found by */
     char *path;
     struct strv dead; /* folders of runs with this engine that were killed, so that there may be containers of theirs */
     bool stays;       /* as one of those: there may be a container */
@@ -131,10 +137,14 @@ struct container_folder {
 #define CONTAINER_FOLDER_INIT \
     { .parent = -1, .listener = -1 }
 
-int container_folder_make(const char *engine, struct container_folder *ret, struct err *err);
+/* engine: its program; where: the machine, "" for this one. */
+int container_folder_make(const char *engine, const char *where, struct container_folder *ret, struct err *err);
+/* The process and machine that a label names; -EINVAL: none of ours. */
+int container_label_parse(const char *label, int *ret_pid, unsigned long long *ret_start);
 /* Removes those of dead runs. */
 void container_folder_sweep(const struct container_folder *f);
-int container_folder_fill(const struct container_folder *f, const struct container_plan *c, struct err *err);
+/* mounted: what is below /run/bawn is mounted there, so its names have to be in it. */
+int container_folder_fill(const struct container_folder *f, const struct container_plan *c, bool mounted, struct err *err);
 /* A sandbox of root's has ids of its own, which get the run's copy of the workspace. What is carried back belongs to the folder's owner again. */
 int container_give(const struct plan *p, const struct container_plan *c, struct err *err);
 /* What is shared with sandboxes of other engines is root's again; not while another container of root's runs, which then does it. */
@@ -151,15 +161,14 @@ struct container_cli {
     int limit_ms; /* of a call; 0: CONTAINER_CALL_MS */
     bool deaf;    /* the user has interrupted it already: what has to be done now is done */
 };
-/* container_remote.c: refuses an engine of another machine. */
-int container_check_place(const struct container_kind *k, const struct container_cli *cli, struct err *err);
 int container_cli_find(const struct container_kind *k, const char *workspace, struct container_cli *ret, struct err *err);
 /* Runs it to its end, until its limit or until a signal asks us to end; what it says goes to *said, what it prints to *out (may be NULL). Returns its exit status or -errno. */
 enum { CONTAINER_CALL_MS = 15000 };
 int container_call(const struct container_cli *cli, char *const *argv, const struct buf *input, struct buf *out,
                    struct buf *said);
-/* container_remote.c: refuses a podman whose containers are on another machine. */
-int container_check_place(const struct container_kind *k, const struct container_cli *cli, struct err *err);
+/* container_remote.c: 1 if its containers are on another machine, as far as variables, contexts and connections say; then it is named. */
+int container_find_place(const struct container_kind *k, const struct container_cli *cli, char ret_where[static CONTAINER_WHERE],
+                         struct err *err);
 /* The message for what it said, with the remedy if it is a known trouble. Returns r. */
 int container_trouble(const struct container_kind *k, const char *said, int r, struct err *err);
 

@@ -7,24 +7,16 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "engine/container/container.h"
+#include "engine/container/container_far.h"
 
 /* What every container of ours has. The capabilities are bawn-enter's, and gone before bawn-init begins. */
-static const char *const always[] = {"--rm",
-                                     "--pull=never",
-                                     "--network=none",
-                                     "--read-only",
-                                     "--cap-drop=ALL",
-                                     "--cap-add=SETUID",
-                                     "--cap-add=SETGID",
-                                     "--cap-add=SETPCAP",
-                                     "--cap-add=CHOWN",
-                                     "--security-opt=no-new-privileges",
-                                     "--user=0:0",
-                                     "--workdir=/",
-                                     "--ipc=private",
-                                     "--log-driver=none",
-                                     ("--entrypoint=" CONTAINER_ENTER)};
+static const char *const always[] = {
+    "--pull=never",     "--network=none",    "--cap-drop=ALL",  "--cap-add=SETUID",
+    "--cap-add=SETGID", "--cap-add=SETPCAP", "--cap-add=CHOWN", "--security-opt=no-new-privileges",
+    "--user=0:0",       "--workdir=/",       "--ipc=private",   "--log-driver=none"};
+static const char *const always_here[] = {"--rm", "--read-only", "--entrypoint=" CONTAINER_ENTER};
+/* It is started twice, and what comes through its input is written to its own layer, which the command's user cannot change. */
+static const char *const always_there[] = {"--cap-add=DAC_OVERRIDE", "--entrypoint=" CONTAINER_INIT};
 
 /* For its listeners: routes, rules, and port 53. */
 static const char *const with_network[] = {"--cap-add=NET_ADMIN", "--cap-add=NET_BIND_SERVICE"};
@@ -58,6 +50,14 @@ static bool add_labelled(struct argv_out *a, const char *from, const char *to, b
     return true;
 }
 
+static void add_volume(struct argv_out *a, const char *to) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(64 * 1024);
+
+    buf_adds(&b, "--mount=type=volume");
+    add_field(&b, "target", to);
+    add_arg(a, buf_take(&b));
+}
+
 static void add_mount(struct argv_out *a, const char *from, const char *to, bool writable) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(64 * 1024);
 
@@ -73,6 +73,13 @@ static void add_mount(struct argv_out *a, const char *from, const char *to, bool
 static void add_own(struct argv_out *a, const struct container_names *n, const char *from, const char *to, bool writable) {
     if (!n->selinux || !add_labelled(a, from, to, writable))
         add_mount(a, from, to, writable);
+}
+
+/* An empty volume for each folder that the command writes to; it goes with the container. */
+static void add_volumes(struct argv_out *a, const struct container_plan *c) {
+    for (size_t i = 0; i < c->n_mounts; i++)
+        if (c->mounts[i].writable && container_far_is_tree(c, i))
+            add_volume(a, c->mounts[i].to);
 }
 
 static void add_mounts(struct argv_out *a, const struct container_plan *c, const struct container_names *n) {
@@ -142,6 +149,8 @@ static void add_privates(struct argv_out *a, const struct plan *p, const struct 
 static void add_command(struct argv_out *a, const struct plan *p, const struct container_plan *c,
                         const struct container_names *n) {
     add_arg(a, strdup(n->image));
+    if (n->remote)
+        add_arg(a, strdup("--far"));
     add_arg(a, str_dupf("%u", p->ids.inside_uid));
     add_arg(a, str_dupf("%u", p->ids.inside_gid));
     add_arg(a, strdup(p->network ? "network" : "loopback"));
@@ -156,13 +165,17 @@ int container_argv_make(const struct container_kind *k, const struct plan *p, co
     struct argv_out a = {.v = ret};
 
     add_arg(&a, strdup(k->program));
-    add_arg(&a, strdup("run"));
+    add_arg(&a, strdup(n->remote ? "create" : "run"));
     if (n->by_bytes)
         add_arg(&a, strdup("--interactive"));
     for (size_t i = 0; k->options[i]; i++)
         add_arg(&a, strdup(k->options[i]));
     for (size_t i = 0; i < ARRAY_LEN(always); i++)
         add_arg(&a, strdup(always[i]));
+    for (size_t i = 0; !n->remote && i < ARRAY_LEN(always_here); i++)
+        add_arg(&a, strdup(always_here[i]));
+    for (size_t i = 0; n->remote && i < ARRAY_LEN(always_there); i++)
+        add_arg(&a, strdup(always_there[i]));
     if (p->network)
         for (size_t i = 0; i < ARRAY_LEN(with_network); i++)
             add_arg(&a, strdup(with_network[i]));
@@ -170,16 +183,20 @@ int container_argv_make(const struct container_kind *k, const struct plan *p, co
         add_arg(&a, strdup("--cap-add=NET_RAW")); /* for gVisor's packet rules */
     for (size_t i = 0; n->own_kernel && k->of_runsc && k->of_runsc[i]; i++)
         add_arg(&a, strdup(k->of_runsc[i]));
-    if (k->own_rlimits)
+    if (k->own_rlimits && !n->remote)
         add_rlimits(&a);
-    for (size_t i = 0; geteuid() != 0 && k->of_users[i]; i++)
+    for (size_t i = 0; geteuid() != 0 && !n->remote && k->of_users[i]; i++)
         add_arg(&a, strdup(k->of_users[i]));
-    add_arg(&a, str_dupf("--cidfile=%s/" CONTAINER_CID, n->folder));
+    if (!n->remote)
+        add_arg(&a, str_dupf("--cidfile=%s/" CONTAINER_CID, n->folder));
     add_arg(&a, str_dupf("--hostname=%s", p->hostname));
     add_arg(&a, str_dupf("--label=" CONTAINER_LABEL "=%s", n->label));
     add_limits(&a, p, n->own_kernel);
     add_privates(&a, p, c);
-    add_mounts(&a, c, n);
+    if (n->remote)
+        add_volumes(&a, c);
+    else
+        add_mounts(&a, c, n);
     for (size_t i = 0; n->flags && i < n->flags->len; i++)
         add_arg(&a, strdup(n->flags->v[i]));
     add_command(&a, p, c, n);

@@ -3,11 +3,16 @@
 #pragma once
 
 #include "engine/container/container.h"
+#include "engine/private_dir.h"
 
 /* What there is on the host besides the descriptors of the sandbox. */
 struct container_box {
     const struct container_kind *kind;
     bool by_bytes, selinux;
+    bool remote;                 /* on another machine, to which nothing can be mounted: by_bytes, too */
+    char where[CONTAINER_WHERE]; /* that machine, for messages and for what is left there */
+    char cid[80];                /* the container there, "": none */
+    bool filled;                 /* it has our folders */
     bool own_kernel;             /* not this machine's Linux: by_bytes, too */
     const struct cgroup *cgroup; /* of ours, that the engine's program is put into; NULL: none */
     struct container_cli cli;
@@ -17,6 +22,7 @@ struct container_box {
     const struct plan *run_plan; /* once what is ours was given to the sandbox; lives longer than it */
     struct strv argv;
     char *image;
+    struct private_dir image_root; /* runsc: the layers of an image as one tree */
     uint64_t started_ms, limit_ms; /* limit 0: none */
     bool patient;                  /* the user knows that it takes long */
     bool doubtful;                 /* the engine's program failed or was killed: there may be a container */
@@ -36,6 +42,8 @@ int container_await(struct container_box *b, int fd, struct err *err);
 void container_read_messages(struct container_box *b);
 /* The listeners, from the control socket. */
 int container_listeners(struct container_box *b, struct sandbox *sb, struct err *err);
+
+bool container_image_missing(const struct container_box *b); /* says the engine */
 
 /* container_stale.c: removes the containers with this label, or (NULL) of all that are dead. 0 once none is left; else the engine's status or
  * -errno. */

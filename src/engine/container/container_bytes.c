@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "engine/container/container_box.h"
+#include "engine/container/container_far.h"
 #include "engine/link_start.h"
 #include "engine/startmsg.h"
 #include "os/fd.h"
@@ -29,12 +29,14 @@ static int write_list(const struct container_box *b, struct err *err) {
 }
 
 /* What bawn-init is born with goes to bawn-link. */
-static int start_link(const struct engine_request *req, bool own_kernel, struct sandbox *sb, int stream, struct err *err) {
+static int start_link(const struct engine_request *req, const struct container_box *b, struct sandbox *sb, int stream,
+                      struct err *err) {
     CLEANUP(closep) int theirs = -1, start = -1;
     struct engine_request there = *req;
     int pair[2], r;
 
-    there.own_kernel = own_kernel;
+    there.own_kernel = b->own_kernel;
+    there.elsewhere = b->remote;
     r = startmsg_make(&there, &sb->cgroup, &start, err);
 
     if (r < 0)
@@ -84,14 +86,14 @@ int container_run_bytes(struct container_box *b, const struct engine_request *re
     sb->bytes = true;
     if (b->own_kernel)
         req->plan->landlock_abi = 0; /* this machine's; that kernel has none */
-    r = write_list(b, err);
-    r = r < 0 ? r : container_launch(b, theirs, err);
+    r = b->remote ? container_far_start(b, req, ours, &theirs, err) : write_list(b, err);
+    r = r < 0 || b->remote ? r : container_launch(b, theirs, err);
     closep(&theirs);
     if (b->kind->bundle)
         sb->pid = b->pid; /* what it costs this machine is below it */
     if (r == 0)
         believe_limits(b, &req->plan->limits, sb);
-    r = r < 0 ? r : start_link(req, b->own_kernel, sb, ours, err);
+    r = r < 0 ? r : start_link(req, b, sb, ours, err);
     closep(&ours);
     r = r < 0 ? r : wait_far(b, sb, err);
     return r < 0 ? r : container_listeners(b, sb, err);

@@ -8,22 +8,26 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "config/load/paths.h"
 #include "engine/container/container.h"
 #include "jail/plan/own.h"
 #include "os/dir.h"
 #include "os/fd.h"
+#include "os/file.h"
 #include "os/process.h"
 #include "os/remove.h"
 
 static const char prefix[] = "box-";
+enum { MACHINE_SIZE = 13, ENGINE_SIZE = 20 };
 
 /* A container that the engine left can only be removed by it: those of the others stay. */
 static bool is_dead(const char *name, const char *engine) {
@@ -109,13 +113,54 @@ static int open_listener(struct container_folder *f) {
     return 0;
 }
 
-int container_folder_make(const char *engine, struct container_folder *ret, struct err *err) {
+/* An engine may be used by several machines, and by containers of one machine: their processes have the same numbers. */
+static void name_machine(char ret[static MACHINE_SIZE]) {
+    CLEANUP(buf_done) struct buf id = BUF_INIT(256);
+    char hex[SHA256_HEX_SIZE], host[HOST_NAME_MAX + 1] = "", space[64] = "";
+    struct sha256 h;
+
+    file_read("/etc/machine-id", 0, &id);
+    gethostname(host, sizeof host - 1);
+    (void)!readlink("/proc/self/ns/pid", space, sizeof space - 1);
+    sha256_init(&h);
+    sha256_add(&h, buf_str(&id), id.len);
+    sha256_add(&h, host, strlen(host));
+    sha256_add(&h, space, strlen(space));
+    sha256_end_hex(&h, hex);
+    snprintf(ret, MACHINE_SIZE, "%.*s", MACHINE_SIZE - 1, hex);
+}
+
+int container_label_parse(const char *label, int *ret_pid, unsigned long long *ret_start) {
+    char ours[MACHINE_SIZE];
+    const char *machine = strchr(label, '-');
+
+    machine = machine ? strchr(machine + 1, '-') : NULL;
+    name_machine(ours);
+    return machine && str_eq(machine + 1, ours) && sscanf(label, "%d-%llu", ret_pid, ret_start) == 2 && *ret_pid > 0 ? 0
+                                                                                                                     : -EINVAL;
+}
+
+/* "docker", or "docker-1a2b3c4d" for one of another machine: what a killed run left can only be removed there. */
+static void name_engine(const char *engine, const char *where, char ret[static ENGINE_SIZE]) {
+    char hex[SHA256_HEX_SIZE];
+    struct sha256 h;
+
+    sha256_init(&h);
+    sha256_add(&h, where, strlen(where));
+    sha256_end_hex(&h, hex);
+    snprintf(ret, ENGINE_SIZE, "%.10s%s%.*s", engine, *where ? "-" : "", *where ? 8 : 0, hex);
+}
+
+int container_folder_make(const char *program, const char *where, struct container_folder *ret, struct err *err) {
     CLEANUP(container_folder_done) struct container_folder f = CONTAINER_FOLDER_INIT;
     CLEANUP(freep) char *parent = NULL;
+    char machine[MACHINE_SIZE], engine[ENGINE_SIZE];
     int r = open_parent(&f.parent, err);
 
     if (r < 0)
         return r;
+    name_machine(machine);
+    name_engine(program, where, engine);
     r = find_dead(f.parent, engine, &f.dead);
     if (r < 0)
         return err_sys(err, r, "look for what other runs left");
@@ -123,7 +168,8 @@ int container_folder_make(const char *engine, struct container_folder *ret, stru
     if (r < 0)
         return r;
     snprintf(f.label, sizeof f.label, "%d-%llu", (int)getpid(), (unsigned long long)process_start_time(getpid()));
-    snprintf(f.name, sizeof f.name, "%s%s.%s", prefix, f.label, engine);
+    snprintf(f.owner, sizeof f.owner, "%.40s-%s", f.label, machine);
+    snprintf(f.name, sizeof f.name, "%s%.31s.%s", prefix, f.label, engine);
     f.path = str_dupf("%s/%s", parent, f.name);
     if (!f.path)
         return err_oom(err);
@@ -171,7 +217,7 @@ static int make_mount_point(int folder, const struct container_mount *m) {
     return fd < 0 ? -errno : 0;
 }
 
-int container_folder_fill(const struct container_folder *f, const struct container_plan *c, struct err *err) {
+int container_folder_fill(const struct container_folder *f, const struct container_plan *c, bool mounted, struct err *err) {
     CLEANUP(closep) int folder = openat(f->parent, f->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     static const char *const programs[] = {"link/bawn-enter", "link/bawn-init"};
     int r = folder < 0 ? -errno : 0;
@@ -180,7 +226,7 @@ int container_folder_fill(const struct container_folder *f, const struct contain
         r = write_file(folder, &(struct container_file){.name = (char *)(uintptr_t)programs[i], .content = ""});
     for (size_t i = 0; r == 0 && i < c->n_files; i++)
         r = write_file(folder, &c->files[i]);
-    for (size_t i = 0; r == 0 && i < c->n_mounts; i++)
+    for (size_t i = 0; mounted && r == 0 && i < c->n_mounts; i++)
         if (path_holds(CONTAINER_RUN, c->mounts[i].to) && !str_eq(CONTAINER_RUN, c->mounts[i].to))
             r = make_mount_point(folder, &c->mounts[i]);
     return r < 0 ? err_sys(err, r, "write the files of the container to '%s'", f->path) : 0;

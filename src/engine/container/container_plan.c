@@ -35,6 +35,7 @@ void container_plan_done(struct container_plan *c) {
     free(c->privates);
     strv_done(&c->root_links);
     strv_done(&c->root_parts);
+    strv_done(&c->layers);
     buf_done(&c->list);
     *c = (struct container_plan)CONTAINER_PLAN_INIT;
 }
@@ -211,6 +212,12 @@ static int do_nothing(struct container_walk *w UNUSED, const struct step *s UNUS
     return 0;
 }
 
+static int do_layer(struct container_walk *w, const struct step *s) {
+    if (strv_add(&w->out->layers, s->from) < 0)
+        w->out->failed = true;
+    return 0;
+}
+
 static int do_refuse(struct container_walk *w, const struct step *s) {
     return err_set(w->err, -EOPNOTSUPP, "a container cannot have '%s' (%s)", s->to, step_kind_names[s->kind]);
 }
@@ -220,7 +227,7 @@ static int (*const translators[STEP_KIND_COUNT])(struct container_walk *w, const
     [STEP_RO] = do_ro,        [STEP_PRIVATE] = do_private,   [STEP_DEVICE] = do_nothing,  [STEP_PTS] = do_nothing,
     [STEP_PROC] = do_nothing, [STEP_PROC_RO] = do_nothing,   [STEP_MASK] = do_nothing,    [STEP_WORKSPACE] = do_refuse,
     [STEP_HIDE] = do_refuse,  [STEP_OVERLAY] = do_refuse,    [STEP_WHITEOUT] = do_refuse, [STEP_SUBSTITUTE] = do_refuse,
-    [STEP_EXTRA] = do_mount,  [STEP_HIDE_AGAIN] = do_refuse, [STEP_LAYER] = do_refuse,
+    [STEP_EXTRA] = do_mount,  [STEP_HIDE_AGAIN] = do_refuse, [STEP_LAYER] = do_layer,
 };
 
 /* The workspace has two names inside. */

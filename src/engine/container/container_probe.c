@@ -2,6 +2,7 @@
 /* What docker or podman really enforces here: asked of the engine itself, as one JSON object. */
 #include <errno.h>
 #include <limits.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -44,7 +45,25 @@ static unsigned podman_limits(const json_t *info) {
            (list_has(list, "pids") ? ENFORCES_PIDS : 0u);
 }
 
-static void judge(const struct container_kind *k, const json_t *info, struct engine_state *ret) {
+/* A daemon with another kernel than ours is another machine's, whatever its socket is. podman says so itself, also where its service may be here. */
+static bool has_our_kernel(const json_t *info) {
+    const json_t *host = json_object_get(info, "host");
+    const char *kernel = json_string_value(json_object_get(host ? host : info, host ? "kernel" : "KernelVersion"));
+    struct utsname u;
+
+    return !is_true(host, "serviceIsRemote") && (!kernel || uname(&u) < 0 || str_eq(kernel, u.release));
+}
+
+/* How large a folder there becomes is not seen from here. */
+static void judge_remote(const char *where, struct engine_state *ret) {
+    ret->keeps &= ~(unsigned)ENFORCES_DISK;
+    snprintf(
+        ret->why, sizeof ret->why,
+        "it is on another machine (%.80s): the workspace is copied there and back, it needs an image, and disk is not limited",
+        where);
+}
+
+static void judge(const struct container_kind *k, const json_t *info, const char *where, struct engine_state *ret) {
     const char *os = json_string_value(json_object_get(info, "OSType"));
     const json_t *errors = json_object_get(info, "ServerErrors");
 
@@ -55,12 +74,6 @@ static void judge(const struct container_kind *k, const json_t *info, struct eng
         snprintf(ret->why, sizeof ret->why, "%.*s", (int)sizeof ret->why - 1, err.msg);
         return;
     }
-    if (k == &container_podman && is_true(json_object_get(info, "host"), "serviceIsRemote") && !getenv("CONTAINER_HOST")) {
-        snprintf(ret->why, sizeof ret->why,
-                 "it talks to another machine ('podman machine'), not run on a Mac yet (docs/macos.md)");
-        snprintf(ret->remedy, sizeof ret->remedy, "use --engine lima");
-        return;
-    }
     if (os && !str_eq(os, "linux")) {
         snprintf(ret->why, sizeof ret->why, "its containers are %.40s's, not Linux's", os);
         return;
@@ -69,9 +82,11 @@ static void judge(const struct container_kind *k, const json_t *info, struct eng
     ret->keeps = (unsigned)ALWAYS | (k != &container_podman ? docker_limits(info) : podman_limits(info));
     if (!(ret->keeps & ENFORCES_MEMORY))
         snprintf(ret->why, sizeof ret->why, "it cannot limit memory here (its control groups do not have the controller)");
+    if (*where || !has_our_kernel(info))
+        judge_remote(*where ? where : "behind a socket of this one", ret);
 }
 
-static int ask_info(const struct container_kind *k, json_t **ret, struct err *err) {
+static int ask_info(const struct container_kind *k, json_t **ret, char ret_where[static CONTAINER_WHERE], struct err *err) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(INFO_MAX), said = BUF_INIT(16 * 1024);
     struct container_cli cli = {.limit_ms = PROBE_MS};
     char cwd[PATH_MAX];
@@ -79,8 +94,8 @@ static int ask_info(const struct container_kind *k, json_t **ret, struct err *er
                           NULL};
     int r = container_cli_find(k, getcwd(cwd, sizeof cwd) ? cwd : "/", &cli, err);
 
-    r = r < 0 ? r : container_check_place(k, &cli, err);
-    if (r == 0)
+    r = r < 0 ? r : container_find_place(k, &cli, ret_where, err);
+    if (r >= 0)
         r = container_call(&cli, argv, NULL, &out, &said);
     strv_done(&cli.env);
     if (err->code)
@@ -94,15 +109,16 @@ static int ask_info(const struct container_kind *k, json_t **ret, struct err *er
 size_t container_probe(const struct container_kind *k, struct engine_state *ret, const char **ret_names, size_t max) {
     struct err err = {0};
     json_t *info = NULL;
+    char where[CONTAINER_WHERE] = "";
 
     if (max == 0)
         return 0;
     *ret = (struct engine_state){0};
     ret_names[0] = k->name;
-    if (ask_info(k, &info, &err) < 0)
+    if (ask_info(k, &info, where, &err) < 0)
         snprintf(ret->why, sizeof ret->why, "%.*s", (int)sizeof ret->why - 1, err.msg);
     else
-        judge(k, info, ret);
+        judge(k, info, where, ret);
     json_decref(info);
     return 1;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the engine is. A container is made of folders of this machine, so one on another machine cannot have them: it would get empty folders, or that
- * machine's own of the same name. It is refused before anything is started. The program is asked only where a context is named, because asking takes
- * longer than most starts.
+ * Where the engine is, as far as variables, contexts and connections say it. The program is asked only where a context is named, because asking takes
+ * longer than most starts. A socket of this machine may lead to another one, too (Docker Desktop, an ssh tunnel): that shows when a folder
+ * of ours is not there (container.c).
  */
 #include <errno.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/str.h"
@@ -20,12 +21,13 @@ static bool is_elsewhere(const char *host) {
     return host && *host && *host != '/' && !str_starts(host, "unix:") && !str_starts(host, "fd://");
 }
 
-static int refuse_host(const struct container_kind *k, const char *host, const char *origin, struct err *err) {
-    return err_set(
-        err, -EOPNOTSUPP,
-        "engine %s: %s leads to another machine (%.100s), which does not have the workspace; use the daemon of this "
-        "machine ('docker context use default', and no DOCKER_HOST, CONTAINER_HOST or CONTAINER_CONNECTION), or --engine native",
-        k->name, origin, host);
+/* The name of a place is printed, and part of the name of a folder's hash. */
+static int name_host(const char *host, char ret_where[static CONTAINER_WHERE]) {
+    CLEANUP(buf_done) struct buf text = BUF_INIT(4096);
+
+    buf_add_printable(&text, host);
+    snprintf(ret_where, CONTAINER_WHERE, "%.*s", CONTAINER_WHERE - 1, buf_str(&text));
+    return 1;
 }
 
 /* The one of the configuration; NULL: none is named. */
@@ -48,7 +50,8 @@ static char *configured_context(void) {
     return ret;
 }
 
-static int check_context(const struct container_kind *k, const struct container_cli *cli, const char *name, struct err *err) {
+static int find_context(const struct container_kind *k, const struct container_cli *cli, const char *name,
+                        char ret_where[static CONTAINER_WHERE], struct err *err) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(SAID_MAX), said = BUF_INIT(SAID_MAX);
     char *const argv[] = {(char *)(uintptr_t)k->program, "context", "inspect", "--format", "{{.Endpoints.docker.Host}}", "--",
                           (char *)(uintptr_t)name,       NULL};
@@ -59,11 +62,12 @@ static int check_context(const struct container_kind *k, const struct container_
         return r < 0 ? err_sys(err, r, "run %s", cli->program) : container_trouble(k, buf_str(&said), -EIO, err);
     if (end)
         *end = 0;
-    return is_elsewhere(buf_str(&out)) ? refuse_host(k, buf_str(&out), "the docker context", err) : 0;
+    return is_elsewhere(buf_str(&out)) ? name_host(buf_str(&out), ret_where) : 0;
 }
 
 /* podman's connections; on a Mac all of them lead to a machine of its own, through an ssh tunnel. */
-static int check_connection(const struct container_kind *k, const struct container_cli *cli, const char *name, struct err *err) {
+static int find_connection(const struct container_kind *k, const struct container_cli *cli, const char *name,
+                           char ret_where[static CONTAINER_WHERE], struct err *err) {
     CLEANUP(buf_done) struct buf out = BUF_INIT(CONFIG_MAX), said = BUF_INIT(SAID_MAX);
     CLEANUP(json_decrefp) json_t *list = NULL;
     char *const argv[] = {(char *)(uintptr_t)k->program, "system", "connection", "list", "--format", "json", NULL};
@@ -77,12 +81,13 @@ static int check_connection(const struct container_kind *k, const struct contain
         const char *uri = json_string_value(json_object_get(json_array_get(list, i), "URI"));
 
         if (of && uri && str_eq(of, name))
-            return is_elsewhere(uri) ? refuse_host(k, uri, "the connection", err) : 0;
+            return is_elsewhere(uri) ? name_host(uri, ret_where) : 0;
     }
     return err_set(err, -ENOENT, "engine %s: there is no connection '%.100s' ('podman system connection list')", k->name, name);
 }
 
-int container_check_place(const struct container_kind *k, const struct container_cli *cli, struct err *err) {
+int container_find_place(const struct container_kind *k, const struct container_cli *cli, char ret_where[static CONTAINER_WHERE],
+                         struct err *err) {
     const char *variable = str_eq(k->program, "docker") ? "DOCKER_HOST" : "CONTAINER_HOST";
     const char *host = paths_getenv(environ, variable), *named = paths_getenv(environ, "DOCKER_CONTEXT");
     CLEANUP(freep) char *context = NULL;
@@ -90,13 +95,13 @@ int container_check_place(const struct container_kind *k, const struct container
     if (k->bundle)
         return 0;
     if (is_elsewhere(host))
-        return refuse_host(k, host, variable, err);
+        return name_host(host, ret_where);
     if (host && *host)
         return 0;
     if (!str_eq(k->program, "docker")) {
         named = paths_getenv(environ, "CONTAINER_CONNECTION");
-        return named && *named ? check_connection(k, cli, named, err) : 0;
+        return named && *named ? find_connection(k, cli, named, ret_where, err) : 0;
     }
     context = named && *named ? strdup(named) : configured_context();
-    return context && !str_eq(context, "default") ? check_context(k, cli, context, err) : 0;
+    return context && !str_eq(context, "default") ? find_context(k, cli, context, ret_where, err) : 0;
 }

@@ -6,7 +6,7 @@
 #include "engine/container/container_box.h"
 #include "os/process.h"
 
-enum { IDS_MAX = 64 * 1024, SAID_MAX = 16 * 1024 };
+enum { RM_WORDS = 4, IDS_MAX = 64 * 1024, SAID_MAX = 16 * 1024 };
 
 /* label NULL: those whose supervisor is dead; else that one's. */
 static bool is_stale(const char *of, const char *label) {
@@ -15,7 +15,7 @@ static bool is_stale(const char *of, const char *label) {
 
     if (label)
         return str_eq(of, label);
-    return sscanf(of, "%d-%llu", &pid, &start) == 2 && pid > 0 && process_is_dead(pid, start);
+    return container_label_parse(of, &pid, &start) == 0 && process_is_dead(pid, start);
 }
 
 static int add_ids(char *lines, const char *label, struct strv *ret) {
@@ -48,10 +48,11 @@ int container_remove(const struct container_box *b, const char *label) {
 
     if (!b->kind->label_format) /* it died with its supervisor, or is found otherwise */
         return 0;
-    if (strv_add(&rm, b->kind->program) < 0 || strv_add(&rm, "rm") < 0 || strv_add(&rm, "--force") < 0)
+    if (strv_add(&rm, b->kind->program) < 0 || strv_add(&rm, "rm") < 0 || strv_add(&rm, "--force") < 0 ||
+        strv_add(&rm, "--volumes") < 0)
         return -ENOMEM;
     r = list_stale(b, label, &rm);
-    if (r != 0 || rm.len == 3)
+    if (r != 0 || rm.len == RM_WORDS)
         return r;
     container_call(&b->cli, rm.v, NULL, NULL, &said); /* fails where another run removes one, too */
     r = list_stale(b, label, &left);

@@ -15,6 +15,7 @@ const struct engine_ops engine_gvisor = {
     .summary = "gVisor's own kernel between the command and this machine's (runsc)",
     .can_keep = ENFORCES_EVERYTHING,
     .asks_others = true,
+    .takes_image = true,
     .has_gate = true,
     .unmapped = true,
     .modes = 1 << WORKSPACE_SYNC | 1 << WORKSPACE_WORKTREE,

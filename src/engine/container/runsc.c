@@ -30,7 +30,9 @@ static int add_options(struct strv *to, const char *root) {
 
 int runsc_prepare(struct container_box *b, const struct engine_request *req, struct err *err) {
     CLEANUP(freep) char *state = str_dupf("%s/state", b->folder.path);
-    int r = runsc_bundle_make(b, req->plan, err);
+    int r = b->plan.layers.len ? runsc_image_root(b, err) : 0;
+
+    r = r < 0 ? r : runsc_bundle_make(b, req->plan, err);
 
     if (r < 0)
         return r;

@@ -136,12 +136,16 @@ static void add_process(struct runsc_config *c, const struct container_box *b, c
 
 static int make_config(const struct container_box *b, const struct plan *p, struct buf *to, struct err *err) {
     struct runsc_config c = {.out = {.to = to}};
+    CLEANUP(freep) char *image = str_dupf("%s/root", b->image_root.path ? b->image_root.path : "");
 
     jsonout_open(&c.out, NULL, '{');
     jsonout_text(&c.out, "ociVersion", "1.0.0");
     add_process(&c, b, p);
     jsonout_open(&c.out, "root", '{');
-    jsonout_text(&c.out, "path", "root");
+    if (b->image_root.path)
+        add_path(&c, "path", image);
+    else
+        jsonout_text(&c.out, "path", "root");
     jsonout_bool(&c.out, "readonly", true);
     jsonout_close(&c.out, '}');
     jsonout_text(&c.out, "hostname", p->hostname);
@@ -156,6 +160,8 @@ static int make_config(const struct container_box *b, const struct plan *p, stru
     jsonout_close(&c.out, ']');
     jsonout_close(&c.out, '}');
     jsonout_close(&c.out, '}');
+    if (!image)
+        return err_oom(err);
     if (c.bad)
         return err_set(err, -EILSEQ, "engine %s: a path that is mounted is no UTF-8, which its configuration cannot name",
                        b->kind->name);

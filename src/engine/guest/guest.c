@@ -161,7 +161,7 @@ static int copy_program(const struct container_folder *f, const char *name, stru
 static int fill_folder(struct container_box *b, const struct engine_request *req, struct err *err) {
     int r = container_plan_make(req->plan, b->folder.path, ROOT_OF_IMAGE, &b->plan, err);
 
-    r = r < 0 ? r : container_folder_fill(&b->folder, &b->plan, err);
+    r = r < 0 ? r : container_folder_fill(&b->folder, &b->plan, true, err);
     r = r < 0 ? r : container_give(req->plan, &b->plan, err);
     r = r < 0 ? r : guest_files_copy(&b->plan, &b->folder, err);
     r = r < 0 ? r : copy_program(&b->folder, "bawn-enter", err);
@@ -245,6 +245,7 @@ int guest_start(const struct guest_kind *const *kinds, const struct engine_reque
                                 .by_bytes = true,
                                 .own_kernel = true,
                                 .folder = CONTAINER_FOLDER_INIT,
+                                .image_root = PRIVATE_DIR_INIT,
                                 .plan = CONTAINER_PLAN_INIT,
                                 .pid = -1,
                                 .pidfd = -1,
@@ -253,7 +254,7 @@ int guest_start(const struct guest_kind *const *kinds, const struct engine_reque
                                 .said = BUF_INIT(GUEST_SAID_MAX)};
     sb->own = b;
     r = find_kind(kinds, req->plan->workspace, &b->cli, &k, err);
-    r = r < 0 ? r : container_folder_make(kinds[0]->cli.name, &b->folder, err);
+    r = r < 0 ? r : container_folder_make(kinds[0]->cli.name, "", &b->folder, err);
     if (r < 0)
         return r;
     b->kind = &k->cli;

@@ -8,7 +8,10 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include "base/macros.h"
 
@@ -43,6 +46,15 @@ struct err;
 #define CELL_KILL BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
 /* How most of them begin: the machine is the one that the numbers are for, and the number of the call is loaded. */
 #define CELL_BEGIN CELL_LOAD(arch), CELL_IF_EQ(CELL_ARCH, 1, 0), CELL_KILL, CELL_LOAD(nr)
+
+/* No program ever: none of them has a reason to try. */
+#define CELL_NO_EXEC CELL_IF_EQ(__NR_execve, 1, 0), CELL_IF_EQ(__NR_execveat, 0, 1), CELL_KILL
+/* mmap, mprotect: no code that was not there before. */
+#define CELL_NO_NEW_CODE                                                                                                        \
+    CELL_IF_EQ(__NR_mmap, 1, 0), CELL_IF_EQ(__NR_mprotect, 0, 4), CELL_LOAD(args[2]), CELL_IF_ANY(PROT_EXEC, 1, 0), CELL_ALLOW, \
+        CELL_DENY
+/* socketpair: unix only. */
+#define CELL_UNIX_PAIRS CELL_IF_EQ(__NR_socketpair, 0, 4), CELL_LOAD(args[0]), CELL_IF_EQ(AF_UNIX, 0, 1), CELL_ALLOW, CELL_DENY
 
 enum { CELL_ARGUMENTS_MAX = 64, CELL_CALLS_MAX = 200 };
 

@@ -5,9 +5,7 @@
 #include <asm/termbits.h>
 #include <errno.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 
 #include "base/err.h"
 #include "jail/fence/cell.h"
@@ -71,23 +69,10 @@ static const uint32_t allowed[] = {
 
 static const struct sock_filter arguments[] = {
     CELL_BEGIN,
-    /* No program ever: this one has no reason to try. */
-    CELL_IF_EQ(__NR_execve, 1, 0),
-    CELL_IF_EQ(__NR_execveat, 0, 1),
-    CELL_KILL,
-    /* socketpair: unix only, for a WebSocket within TLS */
-    CELL_IF_EQ(__NR_socketpair, 0, 4),
-    CELL_LOAD(args[0]),
-    CELL_IF_EQ(AF_UNIX, 0, 1),
-    CELL_ALLOW,
-    CELL_DENY,
-    /* mmap, mprotect: no code that was not there before */
-    CELL_IF_EQ(__NR_mmap, 1, 0),
-    CELL_IF_EQ(__NR_mprotect, 0, 4),
-    CELL_LOAD(args[2]),
-    CELL_IF_ANY(PROT_EXEC, 1, 0),
-    CELL_ALLOW,
-    CELL_DENY,
+    CELL_NO_EXEC,
+    /* for a WebSocket within TLS */
+    CELL_UNIX_PAIRS,
+    CELL_NO_NEW_CODE,
     /* ioctl: non-blocking, bytes that can be read, the size of a terminal; nothing that types into one (TIOCSTI) */
     CELL_IF_EQ(__NR_ioctl, 0, 6),
     CELL_LOAD(args[1]),

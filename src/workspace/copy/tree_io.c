@@ -19,6 +19,8 @@ int tree_flush(struct tree_io *io) {
     for (size_t at = 0; io->error == 0 && at < io->out_len;) {
         ssize_t n = send(io->fd, io->out + at, io->out_len - at, MSG_NOSIGNAL);
 
+        if (n < 0 && errno == ENOTSOCK)
+            n = write(io->fd, io->out + at, io->out_len - at);
         if (n < 0 && errno != EINTR)
             io->error = -errno;
         at += n > 0 ? (size_t)n : 0;

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "os/fd.h"
+#include "os/mountinfo.h"
 #include "workspace/copy/place.h"
 #include "workspace/copy/treestream.h"
 #include "workspace/copy/walk.h"
@@ -19,6 +20,7 @@ struct tree_out {
     const struct transfer *t; /* progress; may be NULL */
     uint64_t files, bytes;
     dev_t dev;
+    uint64_t mount; /* if not 0: of what else is mounted only the name is sent */
 };
 
 /* -- content -------------------------------------------------------------------------------------------------------------- */
@@ -99,6 +101,12 @@ static bool is_foreign(const struct tree_out *o, const struct walk_entry *e) {
     return e->st.st_dev != o->dev && (fd < 0 || transfer_is_foreign(fd));
 }
 
+static bool is_other_mount(const struct tree_out *o, const struct walk_entry *e) {
+    uint64_t there;
+
+    return o->mount && (mountinfo_of(e->dir, e->name, &there) < 0 || there != o->mount);
+}
+
 static int send_link(struct tree_out *o, const struct walk_entry *e) {
     char text[TREE_TEXT_MAX];
     size_t at = strlen(e->name) + 1;
@@ -124,6 +132,10 @@ static int send_entry(const struct walk_entry *e, void *arg, struct err *err UNU
         if (is_foreign(o, e))
             return leave_out(o, e->name, TREE_KERNEL);
         put_named(o->io, TREE_FOLDER, e->name, 0, 0);
+        if (is_other_mount(o, e)) {
+            tree_put(o->io, &(struct tree_record){.kind = TREE_LEAVE, .mode = e->st.st_mode & 0777}, NULL);
+            return o->io->error < 0 ? o->io->error : WALK_SKIP;
+        }
         return o->io->error;
     case S_IFREG:
         fd = transfer_open(e->dir, e->name, &st);
@@ -170,9 +182,11 @@ static int send_end(struct tree_io *io, int r, const struct err *err) {
     return tree_flush(io);
 }
 
-int tree_send(struct tree_io *io, int folder, struct err *err) {
+int tree_send(struct tree_io *io, int folder, bool one_mount, struct err *err) {
     struct tree_out o = {.io = io};
-    int r = send_folder(&o, folder, err);
+    int r = one_mount ? mountinfo_of(folder, "", &o.mount) : 0;
+
+    r = r < 0 ? err_sys(err, r, "look at the folder") : send_folder(&o, folder, err);
 
     return io->error < 0 ? io->error : send_end(io, r, err);
 }
@@ -307,6 +321,6 @@ int tree_serve(int sock, int folder) {
     io->fd = sock;
     r = tree_get(io, &rec);
     if (r == 0 && rec.kind == TREE_SEND)
-        return tree_send(io, folder, &err);
+        return tree_send(io, folder, false, &err);
     return r == 0 && rec.kind == TREE_TAKE ? take_tree(io, folder, rec.value) : -EPROTO;
 }

@@ -47,7 +47,7 @@ int tree_get(struct tree_io *io, struct tree_record *ret);
 /* Some bytes of a DATA, at most len: where they are. */
 long tree_get_data(struct tree_io *io, size_t len, const uint8_t **ret);
 
-/* tree_send.c: up to END. */
-int tree_send(struct tree_io *io, int folder, struct err *err);
+/* tree_send.c: up to END. one_mount: nothing of what is mounted in it. */
+int tree_send(struct tree_io *io, int folder, bool one_mount, struct err *err);
 /* tree_receive.c: the same. one: see TREE_ONE. */
 int tree_receive(struct tree_io *io, struct transfer *t, int to, bool one, struct err *err);
