@@ -114,6 +114,7 @@ static const struct jsonwalk_key keys[] = {
     CONF_KEY("uid_base", read_some, uid_base),
     CONF_KEY("output_max", read_size, output_max),
     CONF_KEY("keep_hours", read_some, keep_hours),
+    CONF_KEY("disk_budget", read_size, disk_budget),
     CONF_KEY("upload_max", read_size, upload_max),
     CONF_KEY("json_max", read_size, json_max),
     CONF_KEY("quotas", read_quotas, quotas),

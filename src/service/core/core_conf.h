@@ -20,6 +20,7 @@ struct core_conf {
     uint64_t uid_base;   /* of tenants: this + its number */
     uint64_t output_max; /* bytes of each stream of a run */
     uint64_t keep_hours; /* what is left of a run is removed after this time */
+    uint64_t disk_budget; /* bytes of all tenants; past it the oldest runs are removed. 0: none */
     uint64_t upload_max, json_max;
     uint64_t quotas[QUOTAS]; /* of a tenant that has none of its own */
     char *bawn, *helpers;    /* the program, and the folder of the others */

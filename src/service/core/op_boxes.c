@@ -88,16 +88,17 @@ static void answer_box(struct api_call *call, unsigned status, const struct box_
     call_json(call, status, &out);
 }
 
-static void set_state(struct core *c, const struct tenant *t, const char *id, enum box_row_state state, const char *reason) {
+static void set_state(struct core *c, struct tenant *t, const char *id, enum box_row_state state, const char *reason) {
     struct err err = {0};
 
     if (ledger_begin(&c->db, &err) < 0 || ledger_do(&c->db, LEDGER_BOX_STATE, &err, "ttit", t->row.name, id, (int64_t)state,
                                                     reason && reason[0] ? reason : NULL) < 0)
         core_log(c, "error", "database", id, "%s", err.msg);
+    core_event(c, t, "sandbox", id, box_state_names[state], reason);
 }
 
 /* What the row says may be old: the sandbox may have stopped by itself. */
-static void look_at_box(struct core *c, const struct tenant *t, struct box_row *b) {
+static void look_at_box(struct core *c, struct tenant *t, struct box_row *b) {
     CLEANUP(closep) int fd = -1;
 
     if (b->state != BOX_ROW_RUNNING)
@@ -219,7 +220,7 @@ bool box_refused(struct core *c, struct api_call *call) {
     else if (t->row.quotas[QUOTA_RUNNING] != QUOTA_NONE && t->running + t->boxes >= t->row.quotas[QUOTA_RUNNING])
         call_retry(call, API_PROBLEM_QUOTA, 5, "this tenant has as many runs and sandboxes as it may have");
     else
-        return false;
+        return call_disk_full(call);
     return true;
 }
 
@@ -300,6 +301,7 @@ static void remove_done(struct core *c, struct core_worker *w, struct api_call *
     if (place_trash(c, w->tenant, w->id) < 0 || ledger_begin(&c->db, &err) < 0 ||
         ledger_do(&c->db, LEDGER_BOX_REMOVE, &err, "tt", w->tenant->row.name, w->id) < 0)
         core_log(c, "error", "remove", w->id, "%s", err.msg[0] ? err.msg : "its folder cannot be moved");
+    core_event(c, w->tenant, "sandbox", w->id, "removed", NULL);
     if (call)
         call_nothing(call);
 }

@@ -79,6 +79,13 @@ void op_archive_read(struct core *c, struct api_call *call) {
         run_task(c, call, &p, API_FLAG_STREAM);
 }
 
+void op_file_watch(struct core *c, struct api_call *call) {
+    struct worker_plan p = WORKER_PLAN_INIT;
+
+    if (plan_task(c, call, &p, (const char *const[]){"--watch", NULL}) == 0)
+        run_task(c, call, &p, API_FLAG_STREAM);
+}
+
 /* -- uploads ------------------------------------------------------------------------------------------------------------------ */
 
 static void upload_done(struct core *c, struct core_worker *w, struct api_call *call, int status) {
@@ -86,6 +93,7 @@ static void upload_done(struct core *c, struct core_worker *w, struct api_call *
 
     if (r && call)
         core_release_run(c, r);
+    core_measure_soon(c);
     worker_nothing(c, w, call, status);
 }
 
@@ -95,7 +103,7 @@ static void upload_task(struct core *c, struct api_call *call, const char *const
     struct api_msg up = {.kind = API_UPLOAD, .request = call->request, .fds = {-1, -1, -1, -1}, .n_fds = 1};
     CLEANUP(closep) int from = -1;
 
-    if (plan_task(c, call, &p, words) < 0)
+    if (call_disk_full(call) || plan_task(c, call, &p, words) < 0)
         return;
     if (fd_pipe(&from, &up.fds[0]) < 0) {
         closep(&p.cwd);

@@ -93,16 +93,21 @@ static unsigned seconds_to_next_minute(uint64_t now_ns) {
 static bool refuse_quota(struct core *c, struct api_call *call) {
     const struct tenant *t = call->tenant;
     const uint64_t *q = t->row.quotas;
-    uint64_t runs, cpu_us, now = clock_mark();
+    uint64_t now = clock_mark();
+    const struct use use = hour_sum(&t->use, now);
 
-    hour_sum(&t->use, now, &runs, &cpu_us);
     if (q[QUOTA_RUNNING] == 0 || (q[QUOTA_QUEUED] != QUOTA_NONE && t->queued >= q[QUOTA_QUEUED]))
         call_retry(call, API_PROBLEM_QUOTA, 1, "this tenant has as many runs waiting as it may have");
-    else if (q[QUOTA_RUNS] != QUOTA_NONE && runs >= q[QUOTA_RUNS])
+    else if (q[QUOTA_RUNS] != QUOTA_NONE && use.runs >= q[QUOTA_RUNS])
         call_retry(call, API_PROBLEM_QUOTA, seconds_to_next_minute(now),
                    "this tenant has made as many runs in this hour as it may");
-    else if (q[QUOTA_CPU] != QUOTA_NONE && cpu_us / 1000000 >= q[QUOTA_CPU])
+    else if (q[QUOTA_CPU] != QUOTA_NONE && use.cpu_us / 1000000 >= q[QUOTA_CPU])
         call_retry(call, API_PROBLEM_QUOTA, seconds_to_next_minute(now), "this tenant has used its CPU time of this hour");
+    else if (q[QUOTA_OUT] != QUOTA_NONE && use.sent >= q[QUOTA_OUT])
+        call_retry(call, API_PROBLEM_QUOTA, seconds_to_next_minute(now),
+                   "this tenant has sent as many bytes in this hour as it may");
+    else if (call_disk_full(call))
+        return true;
     else if (c->n_queued >= c->conf.queued)
         call_retry(call, API_PROBLEM_QUEUE_FULL, 5, "the service has as many runs waiting as it can have");
     else

@@ -175,7 +175,7 @@ static const struct files_verb {
 } verbs[] = {
     {"--list", 4, true, taskfiles_list}, {"--write", 2, true, files_write}, {"--delete", 1, true, files_delete},
     {"--tar", 1, true, files_tar},       {"--untar", 1, true, files_untar}, {"--items", 3, false, taskfiles_items},
-    {"--expose", 2, false, taskfiles_expose},
+    {"--expose", 2, false, taskfiles_expose}, {"--watch", 0, true, taskfiles_watch}, {"--usage", 0, true, taskfiles_usage},
 };
 
 static const struct files_verb *find_verb(const char *name) {
