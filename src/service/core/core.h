@@ -230,6 +230,8 @@ unsigned call_problem_status(enum api_problem code);
 const char *call_text(const struct api_call *call, unsigned field); /* NULL: it is not there */
 /* op_run_create.c: the fields by their names; and whether the shape was refused, which is answered then. */
 int call_pack(const struct api_fields *f, struct buf *to);
+/* The same with the secrets of its class. */
+int call_pack_request(const struct api_call *call, struct buf *to);
 bool call_refused(struct api_call *call);
 void call_hash(const struct api_call *call, unsigned char *ret); /* of the request, for its idempotency key (SHA256_LEN) */
 /* op_changes.c: the workspace of the run or sandbox of the call; false: it was answered. */

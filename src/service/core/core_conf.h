@@ -8,6 +8,12 @@
 
 struct err;
 
+/* Runs of a class have these secrets of their tenant, and no others. */
+struct core_class {
+    char *name;
+    struct strv secrets;
+};
+
 struct core_conf {
     char *state, *runtime, *socket; /* absolute paths */
     struct strv listen;             /* "127.0.0.1:8443" */
@@ -23,6 +29,8 @@ struct core_conf {
     uint64_t disk_budget; /* bytes of all tenants; past it the oldest runs are removed. 0: none */
     uint64_t upload_max, json_max;
     uint64_t quotas[QUOTAS]; /* of a tenant that has none of its own */
+    struct core_class *classes;
+    size_t n_classes;
     char *bawn, *helpers;    /* the program, and the folder of the others */
 };
 void core_conf_done(struct core_conf *c);

@@ -21,6 +21,7 @@
 #include "os/spawn.h"
 #include "service/task/task_priv.h"
 #include "service/task/taskreq.h"
+#include "service/task/tasksource.h"
 
 enum { RESULT_FD = 3, REQUEST_MAX = 32 * 1024 * 1024, LATE_MS = 5000 };
 
@@ -306,6 +307,7 @@ static int start_task(struct run_task *t, struct err *err) {
         return err_sys(err, t->signals, "read signals");
     t->record.started_ns = clock_mark();
     r = read_request(t, err);
+    r = r < 0 ? r : tasksource_fill(&t->request, t->plan->bawn, err);
     r = r < 0 ? r : start_bawn(t, err);
     if (r == 0)
         taskevents_add(TASK_FD_EVENTS, "state", "{\"state\":\"running\"}");

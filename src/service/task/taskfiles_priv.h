@@ -14,5 +14,8 @@ int taskfiles_expose(char **args, struct err *err);
 int taskfiles_watch(char **args, struct err *err);
 int taskfiles_usage(char **args, struct err *err);
 
+/* tasksource.c: BAWN; stdin: the request */
+int taskfiles_source(char **args, struct err *err);
+
 /* taskitems.c: HOW LIMIT PROGRAM ARG... */
 int taskfiles_items(char **args, struct err *err);
