@@ -110,6 +110,7 @@ struct core {
     struct core_conf conf;
     struct ledger db;
     bool root;
+    int log;
     uid_t uid;
     int tenants_dir, trash, runtime, listener, signals, front, tls[2];
     int tcp[API_LISTEN_MAX];
@@ -236,6 +237,9 @@ bool call_refused(struct api_call *call);
 void call_hash(const struct api_call *call, unsigned char *ret); /* of the request, for its idempotency key (SHA256_LEN) */
 /* op_changes.c: the workspace of the run or sandbox of the call; false: it was answered. */
 bool call_workspace(struct core *c, struct api_call *call, int *ret_cwd);
+/* core_log.c */
+int core_log_open(struct core *c, struct err *err);
+void core_log_run(struct core *c, const struct run_row *row); /* one that has ended */
 void core_log(const struct core *c, const char *level, const char *what, const char *request_id, const char *fmt, ...)
     PRINTF_LIKE(5, 6);
 

@@ -17,7 +17,7 @@
 enum { CONF_MAX = 256 * 1024, LIST_MAX = 16, SECRETS_MAX = 64 };
 
 void core_conf_done(struct core_conf *c) {
-    char *const texts[] = {c->state, c->runtime, c->socket, c->certificate, c->key, c->bawn, c->helpers};
+    char *const texts[] = {c->state, c->runtime, c->socket, c->certificate, c->key, c->bawn, c->helpers, c->log};
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         free(texts[i]);
@@ -134,6 +134,9 @@ static const struct jsonwalk_key keys[] = {
     CONF_KEY("output_max", read_size, output_max),
     CONF_KEY("keep_hours", read_some, keep_hours),
     CONF_KEY("disk_budget", read_size, disk_budget),
+    CONF_KEY("log", read_path, log),
+    CONF_KEY("log_size", read_size, log_size),
+    CONF_KEY("log_files", read_count, log_files),
     CONF_KEY("upload_max", read_size, upload_max),
     CONF_KEY("json_max", read_size, json_max),
     {"classes", read_classes, 0},
@@ -154,6 +157,8 @@ static void fill_numbers(struct core_conf *c) {
     c->keep_hours = 7 * 24;
     c->upload_max = UINT64_C(1) << 30;
     c->json_max = 8 << 20;
+    c->log_size = 64 << 20;
+    c->log_files = 4;
     for (int i = 0; i < QUOTAS; i++)
         c->quotas[i] = QUOTA_NONE;
 }

@@ -31,6 +31,9 @@ struct core_conf {
     uint64_t quotas[QUOTAS]; /* of a tenant that has none of its own */
     struct core_class *classes;
     size_t n_classes;
+    char *log;          /* its file; NULL: stderr */
+    uint64_t log_size;  /* bytes; then it is rotated */
+    uint64_t log_files; /* older ones */
     char *bawn, *helpers;    /* the program, and the folder of the others */
 };
 void core_conf_done(struct core_conf *c);
