@@ -30,7 +30,9 @@ static void print_help(void) {
 }
 
 static int serve(struct core *c, struct err *err) {
-    int r = core_open(c, err);
+    int r = core_log_open(c, err);
+
+    r = r < 0 ? r : core_open(c, err);
 
     if (r >= 0)
         core_log(c, "info", "start", "", "bawnd %s listens at %s", BAWN_VERSION, c->conf.socket);

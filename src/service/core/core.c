@@ -9,16 +9,13 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/str.h"
 #include "base/vec.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/sigfd.h"
-#include "os/spawn.h"
 #include "service/core/core_worker.h"
 
-enum { CLEAN_EVERY_MS = 60 * 1000, DRAIN_MS = 10 * 1000, OLD_AT_ONCE = 16, CLEAN_AGAIN_MS = 2000, TURN_TRIES = 4 };
-#define HOUR_NS (3600 * UINT64_C(1000000000))
+enum { DRAIN_MS = 10 * 1000, CLEAN_FIRST_MS = 2000, TURN_TRIES = 4 };
 
 void core_done(struct core *c) {
     const int fds[] = {c->tenants_dir, c->trash, c->runtime, c->listener, c->signals, c->front, c->tls[0], c->tls[1]};
@@ -58,8 +55,7 @@ static void reap(struct core *c) {
         worker_reaped(c, pid, status);
         if (pid == c->front_pid)
             c->front_pid = 0;
-        if (pid == c->cleaner_pid)
-            c->cleaner_pid = 0;
+        core_clean_reaped(c, pid, status);
     }
 }
 
@@ -85,47 +81,12 @@ static void end_deadlines(struct core *c) {
     }
 }
 
-static int remove_old_run(struct run_row *row, void *arg) {
-    struct core *c = arg;
-    struct tenant *t = core_tenant(c, row->tenant);
-    struct err err = {0};
-
-    c->clean_at_ms = clock_ms() + CLEAN_AGAIN_MS; /* there may be more */
-    if (t && core_remove_run(c, t, row->id, &err) < 0)
-        core_log(c, "error", "clean", row->id, "%s", err.msg);
-    return 0;
-}
-
-/* What has ended long ago goes, a few at a time. */
-static void remove_old(struct core *c) {
-    uint64_t now = clock_mark(), age = c->conf.keep_hours * HOUR_NS;
-    struct err err = {0};
-    int r = now < age ? -1 : ledger_ask(&c->db, LEDGER_RUN_OLD, &err, "ii", (int64_t)(now - age), (int64_t)OLD_AT_ONCE);
-
-    if (r >= 0 && ledger_runs(&c->db, LEDGER_RUN_OLD, remove_old_run, c, &err) < 0)
-        core_log(c, "error", "clean", "", "%s", err.msg);
-}
-
-/* A process of our own user removes what is in the trash, meanwhile. */
-static void start_cleaner(struct core *c) {
-    CLEANUP(freep) char *program = str_dupf("%s/bawn-task", c->conf.helpers);
-    char *argv[] = {"bawn-task", "--remove", NULL};
-    const struct spawn s = {.path = program, .argv = argv, .cwd = c->trash};
-
-    if (!program || c->cleaner_pid || spawn_start(&s, &c->cleaner_pid, NULL) < 0)
-        c->clean_at_ms = clock_ms() + 1000;
-}
-
 static void on_times(struct core *c) {
     uint64_t now = clock_ms();
     struct err err = {0};
 
     end_deadlines(c);
-    if (c->clean_at_ms <= now) {
-        c->clean_at_ms = now + CLEAN_EVERY_MS;
-        remove_old(c);
-        start_cleaner(c);
-    }
+    core_clean_times(c, now);
     if (c->front < 0 && !c->draining && c->front_at_ms <= now && core_spawn_front(c, &err) < 0) {
         core_log(c, "error", "front", "", "%s", err.msg);
         c->front_at_ms = now + 1000;
@@ -135,7 +96,7 @@ static void on_times(struct core *c) {
 }
 
 static uint64_t next_time(const struct core *c) {
-    uint64_t at = c->clean_at_ms;
+    uint64_t at = c->measure_at_ms ? MIN_OF(c->clean_at_ms, c->measure_at_ms) : c->clean_at_ms;
 
     for (const struct api_call *call = c->calls; call; call = call->next)
         if (call->deadline_ms)
@@ -185,7 +146,7 @@ static int settle(struct core *c, struct err *err) {
     for (int i = 0; i < TURN_TRIES; i++) {
         int r = core_pick_runs(c, err);
 
-        r = r < 0 ? r : ledger_commit(&c->db, err);
+        r = r < 0 ? r : core_commit(c, err);
         if (r < 0)
             return r;
         core_flush(c);
@@ -193,7 +154,7 @@ static int settle(struct core *c, struct err *err) {
             return 0;
         core_start_runs(c);
     }
-    return ledger_commit(&c->db, err);
+    return core_commit(c, err);
 }
 
 static int on_core(void *arg, const struct pollfd *fds, size_t n) {
@@ -224,7 +185,7 @@ int core_run(struct core *c, struct err *err) {
     struct evloop l = EVLOOP_INIT;
     int r = evloop_add(&l, &all);
 
-    c->clean_at_ms = clock_ms() + CLEAN_AGAIN_MS;
+    c->clean_at_ms = clock_ms() + CLEAN_FIRST_MS;
     c->front_at_ms = 1;
     while (r == 0 && !c->over)
         r = evloop_turn(&l);

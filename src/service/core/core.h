@@ -23,14 +23,18 @@
 #include "service/core/core_conf.h"
 #include "service/core/ledger.h"
 
-enum { CORE_BUCKETS = 4096, HOUR_PARTS = 60, CORE_LATENCIES = 12, CORE_TURN_MESSAGES = 128 };
+enum { CORE_BUCKETS = 4096, HOUR_PARTS = 60, CORE_LATENCIES = 12, CORE_TURN_MESSAGES = 128, EVENTS_TURN_MAX = 4 << 20 };
 
 struct core;
 struct core_worker;
 
 /* What was used in the last hour, in parts of a minute. */
+struct use {
+    uint64_t runs, cpu_us, sent;
+};
 struct hour_use {
-    uint64_t minute[HOUR_PARTS], runs[HOUR_PARTS], cpu_us[HOUR_PARTS];
+    uint64_t minute[HOUR_PARTS];
+    struct use parts[HOUR_PARTS];
 };
 
 struct tenant {
@@ -42,6 +46,10 @@ struct tenant {
     size_t running, queued, boxes;
     uint64_t memory; /* of what runs */
     struct hour_use use;
+    uint64_t disk; /* bytes, when it was last measured */
+    int events;    /* its file of events; -1: not opened */
+    uint64_t events_at;
+    struct buf events_out; /* of this turn */
 };
 
 /* A run that has not ended. */
@@ -102,12 +110,15 @@ struct core {
     struct core_conf conf;
     struct ledger db;
     bool root;
+    int log;
     uid_t uid;
     int tenants_dir, trash, runtime, listener, signals, front, tls[2];
     int tcp[API_LISTEN_MAX];
     size_t n_tcp;
-    pid_t front_pid, cleaner_pid;
-    uint64_t front_at_ms, clean_at_ms, drain_at_ms;
+    pid_t front_pid, cleaner_pid, measure_pid;
+    int measured; /* what it prints */
+    uint64_t disk; /* of all tenants */
+    uint64_t front_at_ms, clean_at_ms, drain_at_ms, measure_at_ms, measure_began_ms, measure_ms; /* measure_ms: how long it took */
 
     struct tenant **tenants;
     size_t n_tenants, turn; /* whose turn it is */
@@ -145,8 +156,8 @@ void core_tenant_remove(struct core *c, struct tenant *t);
 void core_tenant_trash(struct core *c, const struct tenant *t);           /* its folder */
 int core_tenant_place(struct core *c, struct tenant *t, struct err *err); /* its folders */
 void tenant_free(struct tenant *t);
-void hour_add(struct hour_use *h, uint64_t now_ns, uint64_t runs, uint64_t cpu_us);
-void hour_sum(const struct hour_use *h, uint64_t now_ns, uint64_t *ret_runs, uint64_t *ret_cpu_us);
+void hour_add(struct hour_use *h, uint64_t now_ns, const struct use *add);
+struct use hour_sum(const struct hour_use *h, uint64_t now_ns);
 
 /* What a program gets that works as a tenant. */
 struct core_spawn {
@@ -190,6 +201,18 @@ int core_receive(struct core *c, struct err *err);
 void core_lost_front(struct core *c);
 void core_accept(struct core *c);
 
+/* core_clean.c */
+void core_clean_times(struct core *c, uint64_t now_ms);
+void core_clean_reaped(struct core *c, pid_t pid, int status);
+void core_measure_soon(struct core *c); /* something was written */
+/* More is on disk than the tenant may have: the call was answered. */
+bool call_disk_full(struct api_call *call);
+
+/* core_events.c: what happens to all runs and sandboxes of a tenant. Stored in the same transaction, written after it. */
+void core_event(struct core *c, struct tenant *t, const char *kind, const char *id, const char *state, const char *reason);
+int core_commit(struct core *c, struct err *err);
+int core_events_restore(struct core *c, struct err *err); /* what may be missing in the files after kill -9 */
+
 /* core_exec.c */
 void core_exec_ready(struct core *c, struct api_call *call);
 
@@ -208,10 +231,15 @@ unsigned call_problem_status(enum api_problem code);
 const char *call_text(const struct api_call *call, unsigned field); /* NULL: it is not there */
 /* op_run_create.c: the fields by their names; and whether the shape was refused, which is answered then. */
 int call_pack(const struct api_fields *f, struct buf *to);
+/* The same with the secrets of its class. */
+int call_pack_request(const struct api_call *call, struct buf *to);
 bool call_refused(struct api_call *call);
 void call_hash(const struct api_call *call, unsigned char *ret); /* of the request, for its idempotency key (SHA256_LEN) */
 /* op_changes.c: the workspace of the run or sandbox of the call; false: it was answered. */
 bool call_workspace(struct core *c, struct api_call *call, int *ret_cwd);
+/* core_log.c */
+int core_log_open(struct core *c, struct err *err);
+void core_log_run(struct core *c, const struct run_row *row); /* one that has ended */
 void core_log(const struct core *c, const char *level, const char *what, const char *request_id, const char *fmt, ...)
     PRINTF_LIKE(5, 6);
 
@@ -222,6 +250,7 @@ core_op op_health, op_metrics, op_me;
 core_op op_tenant_list, op_tenant_create, op_tenant_get, op_tenant_change, op_tenant_delete, op_token_list, op_token_create,
     op_token_delete;
 core_op op_secrets, op_images, op_audit, op_policy_add, op_policy_remove, op_question_answer;
+core_op op_tenant_events, op_file_watch;
 core_op op_engines, op_policy_get, op_question_list, op_diff, op_review, op_apply, op_discard;
 core_op op_file_list, op_file_read, op_file_write, op_file_delete, op_archive_read, op_archive_write;
 core_op op_box_terminal, op_box_fork, op_box_expose, op_checkpoint_list, op_checkpoint_create, op_checkpoint_delete;
@@ -229,7 +258,8 @@ core_op op_box_list, op_box_create, op_box_get, op_box_delete, op_box_start, op_
 core_op op_run_list, op_run_create, op_run_get, op_run_delete, op_run_cancel, op_run_signal, op_run_stdin, op_run_output,
     op_run_events;
 
-/* op_runs.c: what is left of a run that has ended, without a call. */
+/* op_runs.c: LAST about a file of events as it is now; what is left of a run that has ended, without a call. */
+void call_send_last(struct core *c, struct api_call *call, int fd);
 int core_remove_run(struct core *c, struct tenant *t, const char *id, struct err *err);
 /* op_run_json.c */
 void run_json(struct core *c, const struct run_row *row, bool whole, struct buf *to);

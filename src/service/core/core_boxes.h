@@ -24,6 +24,9 @@ static inline void box_row_done(struct box_row *b) {
 bool call_box(struct core *c, struct api_call *call, struct box_row *ret);
 bool call_box_named(struct core *c, struct api_call *call, const char *id, struct box_row *ret);
 
+/* 1: it is there, 0: it is not, -errno */
+int box_find(struct core *c, const struct tenant *t, const char *id, struct box_row *ret);
+
 /* op_boxes.c: making one. True: the call was answered. */
 bool box_repeated(struct core *c, struct api_call *call);
 bool box_refused(struct core *c, struct api_call *call); /* by quotas */

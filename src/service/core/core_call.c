@@ -58,29 +58,6 @@ void core_count_time(uint64_t *buckets, uint64_t *sum_us, uint64_t us) {
     *sum_us += us;
 }
 
-/* One line of JSON on stderr, in one write. */
-void core_log(const struct core *c UNUSED, const char *level, const char *what, const char *request_id, const char *fmt, ...) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(LOG_MAX);
-    struct jsonout j = {.to = &b, .compact = true};
-    char now[CLOCK_TEXT_SIZE], text[DETAIL_MAX];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    jsonout_open(&j, NULL, '{');
-    jsonout_text(&j, "time", clock_text(clock_mark(), CLOCK_ISO_MS, now));
-    jsonout_text(&j, "level", level);
-    jsonout_text(&j, "event", what);
-    if (request_id && request_id[0])
-        jsonout_text(&j, "id", request_id);
-    jsonout_text(&j, "message", text);
-    jsonout_close(&j, '}');
-    buf_addc(&b, '\n');
-    if (buf_ok(&b))
-        fd_write_all(STDERR_FILENO, b.data, b.len);
-}
-
 /* -- calls ------------------------------------------------------------------------------------------------------------------- */
 
 struct api_call *core_find_call(struct core *c, uint64_t request) {

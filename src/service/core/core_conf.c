@@ -10,18 +10,24 @@
 #include "base/jsonfile.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "config/load/paths.h"
 #include "os/file.h"
 
-enum { CONF_MAX = 256 * 1024, LIST_MAX = 16 };
+enum { CONF_MAX = 256 * 1024, LIST_MAX = 16, SECRETS_MAX = 64 };
 
 void core_conf_done(struct core_conf *c) {
-    char *const texts[] = {c->state, c->runtime, c->socket, c->certificate, c->key, c->bawn, c->helpers};
+    char *const texts[] = {c->state, c->runtime, c->socket, c->certificate, c->key, c->bawn, c->helpers, c->log};
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         free(texts[i]);
     strv_done(&c->listen);
     strv_done(&c->hosts);
+    for (size_t i = 0; i < c->n_classes; i++) {
+        free(c->classes[i].name);
+        strv_done(&c->classes[i].secrets);
+    }
+    free(c->classes);
 }
 
 /* -- values ------------------------------------------------------------------------------------------------------------------ */
@@ -96,6 +102,19 @@ static int read_quotas(struct jsonwalk *w, json_t *v, void *arg, struct err *err
     return jsonwalk_each(w, v, read_quota, arg, err);
 }
 
+static int read_class(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct core_conf *c = arg;
+    struct core_class class = {.name = strdup(jsonwalk_key_of(w))};
+
+    if (!class.name || VEC_ADD(c->classes, c->n_classes, class) < 0)
+        return err_oom(err);
+    return jsonwalk_elements(w, v, SECRETS_MAX, read_item, &c->classes[c->n_classes - 1].secrets, err);
+}
+
+static int read_classes(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    return jsonwalk_each(w, v, read_class, arg, err);
+}
+
 #define CONF_KEY(name, how, member) \
     { (name), (how), offsetof(struct core_conf, member) }
 
@@ -114,8 +133,13 @@ static const struct jsonwalk_key keys[] = {
     CONF_KEY("uid_base", read_some, uid_base),
     CONF_KEY("output_max", read_size, output_max),
     CONF_KEY("keep_hours", read_some, keep_hours),
+    CONF_KEY("disk_budget", read_size, disk_budget),
+    CONF_KEY("log", read_path, log),
+    CONF_KEY("log_size", read_size, log_size),
+    CONF_KEY("log_files", read_count, log_files),
     CONF_KEY("upload_max", read_size, upload_max),
     CONF_KEY("json_max", read_size, json_max),
+    {"classes", read_classes, 0},
     CONF_KEY("quotas", read_quotas, quotas),
     CONF_KEY("bawn", read_path, bawn),
     CONF_KEY("helpers", read_path, helpers),
@@ -133,6 +157,8 @@ static void fill_numbers(struct core_conf *c) {
     c->keep_hours = 7 * 24;
     c->upload_max = UINT64_C(1) << 30;
     c->json_max = 8 << 20;
+    c->log_size = 64 << 20;
+    c->log_files = 4;
     for (int i = 0; i < QUOTAS; i++)
         c->quotas[i] = QUOTA_NONE;
 }

@@ -186,10 +186,12 @@ static void take_reason(struct run_row *row, const struct task_record *rec) {
 
 bool place_record(struct core *c UNUSED, struct live_run *r) {
     CLEANUP(closep) int fd = r->dir < 0 ? -1 : openat(r->dir, "record", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    struct task_record rec;
+    struct task_record rec = {0};
 
-    if (fd < 0 || pread(fd, &rec, sizeof rec, TASK_RECORD_AT) != (ssize_t)sizeof rec || rec.ended != TASK_ENDED)
+    if (fd < 0 || pread(fd, &rec, sizeof rec, TASK_RECORD_AT) < (ssize_t)offsetof(struct task_record, sent) ||
+        rec.ended != TASK_ENDED)
         return false;
+    r->row.sent = MIN_OF(rec.sent, (uint64_t)INT64_MAX);
     r->row.status = rec.status & 0xff;
     r->row.ended_ns = rec.ended_ns;
     r->row.cpu_us = MIN_OF(rec.cpu_us, (uint64_t)INT64_MAX);

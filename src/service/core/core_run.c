@@ -127,6 +127,7 @@ int core_pick_runs(struct core *c, struct err *err) {
         r->row.state = RUN_STARTING;
         r->row.started_ns = now;
         core_count_time(c->counts.wait, &c->counts.wait_us, now > r->row.created_ns ? (now - r->row.created_ns) / 1000 : 0);
+        core_event(c, r->tenant, "run", r->row.id, run_state_names[RUN_STARTING], NULL);
         n = ledger_begin(&c->db, err);
         n = n < 0 ? n : ledger_run_state(&c->db, &r->row, err);
         n = n < 0 ? n : mark_running(c, r, err);
@@ -177,7 +178,8 @@ int core_add_run(struct core *c, struct live_run *r, struct err *err) {
         return n;
     index_run(c, r);
     queue_add(c, r);
-    hour_add(&r->tenant->use, r->row.created_ns, 1, 0);
+    hour_add(&r->tenant->use, r->row.created_ns, &(struct use){.runs = 1});
+    core_event(c, r->tenant, "run", r->row.id, run_state_names[RUN_QUEUED], NULL);
     c->counts.accepted++;
     return 0;
 }
@@ -300,7 +302,10 @@ void core_end_run(struct core *c, struct live_run *r) {
         core_log(c, "error", "database", r->row.id, "%s", err.msg);
     if (r->row.state == RUN_FAILED || (r->row.state == RUN_CANCELLED && r->task < 0))
         place_fail_event(c, r);
-    hour_add(&t->use, clock_mark(), 0, r->row.cpu_us);
+    hour_add(&t->use, clock_mark(), &(struct use){.cpu_us = r->row.cpu_us, .sent = r->row.sent});
+    core_event(c, t, "run", r->row.id, run_state_names[r->row.state], r->row.reason);
+    core_log_run(c, &r->row);
+    core_measure_soon(c);
     c->counts.ended[r->row.state]++;
     end_waits(c, r);
     forget_run(c, r);

@@ -164,7 +164,7 @@ int core_open(struct core *c, struct err *err) {
 
     c->root = geteuid() == 0;
     c->uid = geteuid();
-    c->tenants_dir = c->trash = c->runtime = c->listener = c->front = c->tls[0] = c->tls[1] = -1;
+    c->tenants_dir = c->trash = c->runtime = c->listener = c->measured = c->front = c->tls[0] = c->tls[1] = -1;
     signal(SIGCHLD, SIG_DFL);
     c->signals = sigfd_open(signals, ARRAY_LEN(signals), NULL);
     if (c->signals < 0)
@@ -172,8 +172,9 @@ int core_open(struct core *c, struct err *err) {
     r = open_places(c, err);
     r = r < 0 ? r : open_listeners(c, err);
     r = r < 0 ? r : core_tenants_load(c, err);
+    r = r < 0 ? r : core_events_restore(c, err);
     r = r < 0 ? r : core_load_runs(c, err);
-    return r < 0 ? r : ledger_commit(&c->db, err);
+    return r < 0 ? r : core_commit(c, err);
 }
 
 /* -- bawn-front --------------------------------------------------------------------------------------------------------------- */

@@ -25,27 +25,30 @@
 
 #define MINUTE_NS (60 * UINT64_C(1000000000))
 
-void hour_add(struct hour_use *h, uint64_t now_ns, uint64_t runs, uint64_t cpu_us) {
+void hour_add(struct hour_use *h, uint64_t now_ns, const struct use *add) {
     uint64_t minute = now_ns / MINUTE_NS;
     size_t i = minute % HOUR_PARTS;
 
     if (h->minute[i] != minute) {
         h->minute[i] = minute;
-        h->runs[i] = h->cpu_us[i] = 0;
+        h->parts[i] = (struct use){0};
     }
-    h->runs[i] += runs;
-    h->cpu_us[i] += cpu_us;
+    h->parts[i].runs += add->runs;
+    h->parts[i].cpu_us += add->cpu_us;
+    h->parts[i].sent += add->sent;
 }
 
-void hour_sum(const struct hour_use *h, uint64_t now_ns, uint64_t *ret_runs, uint64_t *ret_cpu_us) {
+struct use hour_sum(const struct hour_use *h, uint64_t now_ns) {
     uint64_t minute = now_ns / MINUTE_NS;
+    struct use all = {0};
 
-    *ret_runs = *ret_cpu_us = 0;
     for (size_t i = 0; i < HOUR_PARTS; i++)
         if (h->minute[i] + HOUR_PARTS > minute && h->minute[i] <= minute) {
-            *ret_runs += h->runs[i];
-            *ret_cpu_us += h->cpu_us[i];
+            all.runs += h->parts[i].runs;
+            all.cpu_us += h->parts[i].cpu_us;
+            all.sent += h->parts[i].sent;
         }
+    return all;
 }
 
 /* -- all of them -------------------------------------------------------------------------------------------------------------- */
@@ -55,6 +58,8 @@ void tenant_free(struct tenant *t) {
     strv_done(&t->env);
     closep(&t->runs);
     closep(&t->dir);
+    closep(&t->events);
+    buf_done(&t->events_out);
     free(t);
 }
 
@@ -85,7 +90,8 @@ static int remember_tenant(struct core *c, struct tenant_row *row, struct tenant
     }
     t->row = TAKE(*row, (struct tenant_row){0});
     t->uid = uid_of(c, &t->row);
-    t->dir = t->runs = -1;
+    t->dir = t->runs = t->events = -1;
+    t->events_out.ceiling = EVENTS_TURN_MAX;
     if (ret)
         *ret = t;
     return 0;
@@ -106,8 +112,10 @@ static int load_use(struct core *c, struct tenant *t, uint64_t now_ns, struct er
     int r = ledger_ask(&c->db, LEDGER_RUN_SINCE, err, "ti", t->row.name, (int64_t)(now_ns - HOUR_PARTS * MINUTE_NS));
 
     while (r >= 0 && (r = ledger_next(&c->db, LEDGER_RUN_SINCE, err)) > 0)
-        hour_add(&t->use, (uint64_t)ledger_int(&c->db, LEDGER_RUN_SINCE, 0), 1,
-                 (uint64_t)ledger_int(&c->db, LEDGER_RUN_SINCE, 1));
+        hour_add(&t->use, (uint64_t)ledger_int(&c->db, LEDGER_RUN_SINCE, 0),
+                 &(struct use){.runs = 1,
+                               .cpu_us = (uint64_t)ledger_int(&c->db, LEDGER_RUN_SINCE, 1),
+                               .sent = (uint64_t)ledger_int(&c->db, LEDGER_RUN_SINCE, 2)});
     ledger_end(&c->db, LEDGER_RUN_SINCE);
     r = r < 0 ? r : ledger_ask(&c->db, LEDGER_BOX_LIVE, err, "t", t->row.name);
     if (r >= 0 && (r = ledger_next(&c->db, LEDGER_BOX_LIVE, err)) > 0)

@@ -124,6 +124,7 @@ static void worker_outcome(struct core *c, struct core_worker *w, struct api_cal
     CLEANUP(buf_done) struct buf b = BUF_INIT(8 * 1024);
     struct api_msg m = {.kind = API_OUTCOME, .value = (uint32_t)status};
     enum api_problem code;
+    struct stat st;
     char reason[REASON_READ];
 
     if (status == 0 && w->out >= 0 && w->behind && write(w->out, w->behind, strlen(w->behind)) < 0)
@@ -137,7 +138,7 @@ static void worker_outcome(struct core *c, struct core_worker *w, struct api_cal
         buf_addc(&b, 0);
         buf_adds(&b, api_problem_names[code]);
         buf_addc(&b, 0);
-        buf_adds(&b, reason);
+        buf_adds(&b, fstat(w->said, &st) == 0 && st.st_size == 0 ? "" : reason); /* the front has what it printed */
     }
     m.request = call->request;
     m.len = b.len;

@@ -46,6 +46,8 @@ enum ledger_statement {
     LEDGER_RUN_OLD,
     LEDGER_RUN_COUNT,
     LEDGER_RUN_SINCE,
+    LEDGER_OUTBOX_SET,
+    LEDGER_OUTBOX_GET,
     LEDGER_KEY_ADD,
     LEDGER_KEY_GET,
     LEDGER_KEY_OLD,
@@ -148,7 +150,7 @@ struct run_row {
     bool held; /* queued, and waits for its files */
     uint64_t created_ns, started_ns, ended_ns;
     int status; /* -1: none */
-    uint64_t stdout_bytes, stderr_bytes, cpu_us;
+    uint64_t stdout_bytes, stderr_bytes, cpu_us, sent; /* sent: over the network; not read back */
     struct buf request; /* the fields, as they came */
 };
 enum { RUN_REQUEST_MAX = 32 * 1024 * 1024 };

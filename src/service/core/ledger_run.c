@@ -29,9 +29,9 @@ int ledger_run_state(struct ledger *l, const struct run_row *row, struct err *er
 }
 
 int ledger_run_end(struct ledger *l, const struct run_row *row, struct err *err) {
-    int r = ledger_do(l, LEDGER_RUN_END, err, "iiiiitiii", (int64_t)row->seq, (int64_t)row->state, (int64_t)row->started_ns,
+    int r = ledger_do(l, LEDGER_RUN_END, err, "iiiiitiiii", (int64_t)row->seq, (int64_t)row->state, (int64_t)row->started_ns,
                       (int64_t)row->ended_ns, (int64_t)row->status, row->reason[0] ? row->reason : NULL,
-                      (int64_t)row->stdout_bytes, (int64_t)row->stderr_bytes, (int64_t)row->cpu_us);
+                      (int64_t)row->stdout_bytes, (int64_t)row->stderr_bytes, (int64_t)row->cpu_us, (int64_t)row->sent);
 
     return r < 0 ? r : 0;
 }

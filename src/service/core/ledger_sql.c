@@ -23,6 +23,11 @@ const char *const ledger_migrations[] = {
     "CREATE TABLE boxes (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, tenant TEXT NOT NULL, state INTEGER NOT NULL,"
     " created INTEGER NOT NULL, reason TEXT, request BLOB NOT NULL) STRICT;"
     "CREATE INDEX boxes_tenant ON boxes (tenant, seq);",
+
+    /* Bytes that a run has sent; and the events of the last turn of each tenant, where in its file they are (core_events.c). */
+    "ALTER TABLE runs ADD COLUMN out INTEGER NOT NULL DEFAULT 0;"
+    "CREATE TABLE outbox (tenant TEXT PRIMARY KEY REFERENCES tenants (name) ON DELETE CASCADE, at INTEGER NOT NULL, data BLOB NOT NULL)"
+    " STRICT, WITHOUT ROWID;",
 };
 const int ledger_version = ARRAY_LEN(ledger_migrations);
 
@@ -51,7 +56,7 @@ const char *const ledger_statements[LEDGER_STATEMENTS] = {
     [LEDGER_RUN_STATE] = "UPDATE runs SET state = ?2, started = ?3, held = ?4 WHERE seq = ?1",
     [LEDGER_RUN_END] =
         "UPDATE runs SET state = ?2, started = ?3, ended = ?4, status = ?5, reason = ?6, stdout = ?7, stderr = ?8, cpu = ?9,"
-        " held = 0 WHERE seq = ?1",
+        " held = 0, out = ?10 WHERE seq = ?1",
     [LEDGER_RUN_GET] = "SELECT " RUN_COLUMNS " FROM runs WHERE id = ?2 AND tenant = ?1",
     [LEDGER_RUN_LIST] =
         "SELECT " RUN_COLUMNS " FROM runs WHERE tenant = ?1 AND seq < ?2 AND (?3 < 0 OR state = ?3) ORDER BY seq DESC",
@@ -59,7 +64,9 @@ const char *const ledger_statements[LEDGER_STATEMENTS] = {
     [LEDGER_RUN_REMOVE] = "DELETE FROM runs WHERE tenant = ?1 AND id = ?2 AND state >= 3",
     [LEDGER_RUN_OLD] = "SELECT " RUN_COLUMNS " FROM runs WHERE state >= 3 AND ended < ?1 ORDER BY ended LIMIT ?2",
     [LEDGER_RUN_COUNT] = "SELECT count(*) FROM runs WHERE tenant = ?",
-    [LEDGER_RUN_SINCE] = "SELECT created, cpu FROM runs WHERE tenant = ?1 AND created >= ?2",
+    [LEDGER_RUN_SINCE] = "SELECT created, cpu, out FROM runs WHERE tenant = ?1 AND created >= ?2",
+    [LEDGER_OUTBOX_SET] = "INSERT OR REPLACE INTO outbox (tenant, at, data) VALUES (?, ?, ?)",
+    [LEDGER_OUTBOX_GET] = "SELECT at, data FROM outbox WHERE tenant = ?",
     [LEDGER_KEY_ADD] = "INSERT INTO keys (tenant, key, hash, object, created) VALUES (?, ?, ?, ?, ?)",
     [LEDGER_KEY_GET] = "SELECT hash, object FROM keys WHERE tenant = ?1 AND key = ?2 AND created >= ?3",
     [LEDGER_KEY_OLD] = "DELETE FROM keys WHERE created < ?",

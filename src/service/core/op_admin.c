@@ -31,9 +31,8 @@ static void time_json(struct jsonout *j, const char *key, uint64_t ns) {
 
 static void tenant_json(const struct core *c, const struct tenant *t, struct buf *to) {
     struct jsonout j = {.to = to, .compact = true};
-    uint64_t runs, cpu_us;
+    const struct use use = hour_sum(&t->use, clock_mark());
 
-    hour_sum(&t->use, clock_mark(), &runs, &cpu_us);
     jsonout_open(&j, NULL, '{');
     jsonout_text(&j, "name", t->row.name);
     time_json(&j, "created", t->row.created_ns);
@@ -47,9 +46,11 @@ static void tenant_json(const struct core *c, const struct tenant *t, struct buf
     jsonout_open(&j, "usage", '{');
     jsonout_u64(&j, quota_names[QUOTA_RUNNING], t->running + t->boxes);
     jsonout_u64(&j, quota_names[QUOTA_QUEUED], t->queued);
-    jsonout_u64(&j, quota_names[QUOTA_RUNS], runs);
-    jsonout_u64(&j, quota_names[QUOTA_CPU], cpu_us / 1000000);
+    jsonout_u64(&j, quota_names[QUOTA_RUNS], use.runs);
+    jsonout_u64(&j, quota_names[QUOTA_CPU], use.cpu_us / 1000000);
     jsonout_u64(&j, quota_names[QUOTA_MEMORY], t->memory);
+    jsonout_u64(&j, quota_names[QUOTA_DISK], t->disk);
+    jsonout_u64(&j, quota_names[QUOTA_OUT], use.sent);
     jsonout_close(&j, '}');
     jsonout_close(&j, '}');
 }

@@ -34,14 +34,26 @@ static void read_box(struct ledger *l, enum ledger_statement s, struct box_row *
     ledger_bytes(l, s, 6, &ret->request);
 }
 
-bool call_box_named(struct core *c, struct api_call *call, const char *id, struct box_row *ret) {
-    struct err err = {0};
-    int n = ledger_ask(&c->db, LEDGER_BOX_GET, &err, "tt", call->tenant->row.name, id);
+static int find_box(struct core *c, const struct tenant *t, const char *id, struct box_row *ret, struct err *err) {
+    int n = ledger_ask(&c->db, LEDGER_BOX_GET, err, "tt", t->row.name, id);
 
-    n = n < 0 ? n : ledger_next(&c->db, LEDGER_BOX_GET, &err);
+    n = n < 0 ? n : ledger_next(&c->db, LEDGER_BOX_GET, err);
     if (n > 0)
         read_box(&c->db, LEDGER_BOX_GET, ret);
     ledger_end(&c->db, LEDGER_BOX_GET);
+    return n;
+}
+
+int box_find(struct core *c, const struct tenant *t, const char *id, struct box_row *ret) {
+    struct err ignored = {0};
+
+    return find_box(c, t, id, ret, &ignored);
+}
+
+bool call_box_named(struct core *c, struct api_call *call, const char *id, struct box_row *ret) {
+    struct err err = {0};
+    int n = find_box(c, call->tenant, id, ret, &err);
+
     if (n < 0)
         call_broken(call, &err);
     else if (n == 0)
@@ -88,16 +100,17 @@ static void answer_box(struct api_call *call, unsigned status, const struct box_
     call_json(call, status, &out);
 }
 
-static void set_state(struct core *c, const struct tenant *t, const char *id, enum box_row_state state, const char *reason) {
+static void set_state(struct core *c, struct tenant *t, const char *id, enum box_row_state state, const char *reason) {
     struct err err = {0};
 
     if (ledger_begin(&c->db, &err) < 0 || ledger_do(&c->db, LEDGER_BOX_STATE, &err, "ttit", t->row.name, id, (int64_t)state,
                                                     reason && reason[0] ? reason : NULL) < 0)
         core_log(c, "error", "database", id, "%s", err.msg);
+    core_event(c, t, "sandbox", id, box_state_names[state], reason);
 }
 
 /* What the row says may be old: the sandbox may have stopped by itself. */
-static void look_at_box(struct core *c, const struct tenant *t, struct box_row *b) {
+static void look_at_box(struct core *c, struct tenant *t, struct box_row *b) {
     CLEANUP(closep) int fd = -1;
 
     if (b->state != BOX_ROW_RUNNING)
@@ -172,6 +185,40 @@ void box_started(struct core *c, struct core_worker *w, struct api_call *call, i
         answer_box(call, call->status, &b);
 }
 
+static void start_box(struct core *c, struct api_call *call, const char *id, const struct buf *request, unsigned status);
+
+static void source_done(struct core *c, struct core_worker *w, struct api_call *call, int status) {
+    CLEANUP(box_row_done) struct box_row b = BOX_ROW_INIT;
+    char reason[REASON_SIZE];
+
+    if (status || !call) {
+        worker_reason(w, reason, sizeof reason);
+        set_state(c, w->tenant, w->id, BOX_ROW_FAILED, status ? reason : "the client went before its workspace was filled");
+        worker_nothing(c, w, call, status);
+    } else if (call_box_named(c, call, w->id, &b))
+        start_box(c, call, b.id, &b.request, 201);
+}
+
+/* A repository or another workspace comes first; then it is started. */
+static void fill_box(struct core *c, struct api_call *call, const struct box_row *b) {
+    CLEANUP(closep) int cwd = place_workspace(c, call->tenant, b->id);
+    CLEANUP(closep) int request = fd_memory("request", buf_str(&b->request), b->request.len);
+    CLEANUP(freep) char *program = str_dupf("%s/bawn-task", c->conf.helpers);
+    struct worker_plan p = WORKER_PLAN_INIT;
+
+    if (cwd < 0 || request < 0 || !program || strv_add(&p.argv, "bawn-task") < 0 || strv_add(&p.argv, "--source") < 0 ||
+        strv_add(&p.argv, c->conf.bawn) < 0) {
+        strv_done(&p.argv);
+        call_fail(call, API_PROBLEM_INTERNAL, "the sandbox's folder cannot be used");
+        return;
+    }
+    p.program = program;
+    p.in = request;
+    p.cwd = cwd;
+    p.done = source_done;
+    worker_start(c, call, b->id, &p);
+}
+
 static void start_box(struct core *c, struct api_call *call, const char *id, const struct buf *request, unsigned status) {
     CLEANUP(closep) int cwd = place_workspace(c, call->tenant, id);
     struct worker_plan p = WORKER_PLAN_INIT;
@@ -219,7 +266,7 @@ bool box_refused(struct core *c, struct api_call *call) {
     else if (t->row.quotas[QUOTA_RUNNING] != QUOTA_NONE && t->running + t->boxes >= t->row.quotas[QUOTA_RUNNING])
         call_retry(call, API_PROBLEM_QUOTA, 5, "this tenant has as many runs and sandboxes as it may have");
     else
-        return false;
+        return call_disk_full(call);
     return true;
 }
 
@@ -252,10 +299,12 @@ void op_box_create(struct core *c, struct api_call *call) {
 
     if (box_repeated(c, call) || box_refused(c, call) || call_refused(call))
         return;
-    if (call_pack(&call->fields, &b.request) < 0)
+    if (call_pack_request(call, &b.request) < 0)
         call_fail(call, API_PROBLEM_TOO_LARGE, "the request is too large");
     else if (box_add(c, call, &b, &err) < 0)
         call_broken(call, &err);
+    else if (call_text(call, API_FIELD_SHAPE_SOURCE_GIT) || call_text(call, API_FIELD_SHAPE_SOURCE_RUN))
+        fill_box(c, call, &b);
     else
         start_box(c, call, b.id, &b.request, 201);
 }
@@ -300,6 +349,7 @@ static void remove_done(struct core *c, struct core_worker *w, struct api_call *
     if (place_trash(c, w->tenant, w->id) < 0 || ledger_begin(&c->db, &err) < 0 ||
         ledger_do(&c->db, LEDGER_BOX_REMOVE, &err, "tt", w->tenant->row.name, w->id) < 0)
         core_log(c, "error", "remove", w->id, "%s", err.msg[0] ? err.msg : "its folder cannot be moved");
+    core_event(c, w->tenant, "sandbox", w->id, "removed", NULL);
     if (call)
         call_nothing(call);
 }

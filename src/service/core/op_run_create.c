@@ -9,8 +9,9 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "os/clock.h"
-#include "service/core/core.h"
+#include "service/core/core_boxes.h"
 #include "service/task/taskreq.h"
+#include "service/task/tasksource.h"
 
 /* Of the request itself, not of the run. */
 static bool is_of_the_run(unsigned field) {
@@ -42,10 +43,84 @@ static bool path_allowed(const struct tenant *t, const char *path) {
     return false;
 }
 
+/* 1: it is, 0: there is none, -EBUSY */
+static int run_is_over(struct core *c, struct tenant *t, const char *id) {
+    CLEANUP(run_row_done) struct run_row row = RUN_ROW_INIT;
+    CLEANUP(box_row_done) struct box_row b = BOX_ROW_INIT;
+    struct err ignored = {0};
+
+    if (core_find_run(c, t, id))
+        return -EBUSY;
+    if (box_find(c, t, id, &b) > 0)
+        return b.state == BOX_ROW_STOPPED || b.state == BOX_ROW_FAILED ? 1 : -EBUSY;
+    return ledger_run_get(&c->db, t->row.name, id, &row, &ignored) > 0;
+}
+
+/* The secrets of each class of runs are in the configuration. Once there are classes, a run has those of its own class or none. */
+static const struct core_class *class_of(const struct api_call *call) {
+    const struct core_conf *conf = &call->core->conf;
+    const char *name = call_text(call, API_FIELD_SHAPE_CLASS);
+
+    for (size_t i = 0; name && i < conf->n_classes; i++)
+        if (str_eq(conf->classes[i].name, name))
+            return &conf->classes[i];
+    return NULL;
+}
+
+static bool refuse_secrets(struct api_call *call) {
+    const struct core_class *class = class_of(call);
+
+    if (call_text(call, API_FIELD_SHAPE_CLASS) && !class) {
+        call_fail_field(call, API_FIELD_SHAPE_CLASS, "there is no such class of runs");
+        return true;
+    }
+    for (size_t i = 0; call->core->conf.n_classes && i < api_field_count(&call->fields, API_FIELD_SHAPE_SECRETS); i++)
+        if (!class || !strv_has(&class->secrets, api_field_get(&call->fields, API_FIELD_SHAPE_SECRETS, i))) {
+            call_fail_field(call, API_FIELD_SHAPE_SECRETS, "has one that does not go with this class of runs");
+            return true;
+        }
+    return false;
+}
+
+int call_pack_request(const struct api_call *call, struct buf *to) {
+    const struct core_class *class = class_of(call);
+    int r = call_pack(&call->fields, to);
+
+    if (!call->core->conf.n_classes || call_text(call, API_FIELD_SHAPE_SECRETS))
+        return r;
+    for (size_t i = 0; class && i < class->secrets.len; i++)
+        taskreq_add(to, "shape.secrets", class->secrets.v[i], strlen(class->secrets.v[i]));
+    if (!class || !class->secrets.len)
+        taskreq_add(to, "no_secrets", "1", 1);
+    return r < 0 ? r : buf_ok(to) ? 0 : -E2BIG;
+}
+
+/* One source at most; a workspace that is copied belongs to the tenant, and nothing runs in it. */
+static bool refuse_source(struct api_call *call) {
+    const char *git = call_text(call, API_FIELD_SHAPE_SOURCE_GIT), *run = call_text(call, API_FIELD_SHAPE_SOURCE_RUN),
+               *branch = call_text(call, API_FIELD_SHAPE_SOURCE_BRANCH);
+    CLEANUP(freep) char *host = NULL;
+    struct err err = {0};
+    int r;
+
+    if ((git && run) || (call_text(call, API_FIELD_SHAPE_SOURCE_PATH) && (git || run)))
+        call_fail_field(call, API_FIELD_SHAPE_SOURCE_GIT, "only one source is possible");
+    else if (branch && (!git || branch[0] == '-'))
+        call_fail_field(call, API_FIELD_SHAPE_SOURCE_BRANCH, git ? "is not the name of a branch" : "is only possible with a repository");
+    else if (git && tasksource_host(git, &host, &err) < 0)
+        call_fail_field(call, API_FIELD_SHAPE_SOURCE_GIT, err.msg);
+    else if (run && (r = run_is_over(call->core, call->tenant, run)) <= 0) {
+        if (r < 0)
+            call_fail(call, API_PROBLEM_CONFLICT, "'%s' has not ended", run);
+        else
+            call_fail_field(call, API_FIELD_SHAPE_SOURCE_RUN, "there is no such run");
+    } else
+        return false;
+    return true;
+}
+
 static bool refuse_shape(struct api_call *call) {
-    static const unsigned missing[] = {API_FIELD_SHAPE_SOURCE_GIT, API_FIELD_SHAPE_SOURCE_BRANCH, API_FIELD_SHAPE_SOURCE_RUN,
-                                       API_FIELD_SHAPE_CLASS,      API_FIELD_AGENT_INSTRUCTIONS,  API_FIELD_AGENT_SKILLS,
-                                       API_FIELD_AGENT_MCP_SERVERS};
+    static const unsigned missing[] = {API_FIELD_AGENT_INSTRUCTIONS, API_FIELD_AGENT_SKILLS, API_FIELD_AGENT_MCP_SERVERS};
     const char *path = call_text(call, API_FIELD_SHAPE_SOURCE_PATH);
 
     for (size_t i = 0; i < ARRAY_LEN(missing); i++)
@@ -53,6 +128,8 @@ static bool refuse_shape(struct api_call *call) {
             call_fail(call, API_PROBLEM_NOT_IMPLEMENTED, "%s is not available yet", api_field_names[missing[i]]);
             return true;
         }
+    if (refuse_source(call) || refuse_secrets(call))
+        return true;
     if (path && !path_allowed(call->tenant, path)) {
         call_fail_field(call, API_FIELD_SHAPE_SOURCE_PATH, "this tenant may not use this folder");
         return true;
@@ -93,16 +170,21 @@ static unsigned seconds_to_next_minute(uint64_t now_ns) {
 static bool refuse_quota(struct core *c, struct api_call *call) {
     const struct tenant *t = call->tenant;
     const uint64_t *q = t->row.quotas;
-    uint64_t runs, cpu_us, now = clock_mark();
+    uint64_t now = clock_mark();
+    const struct use use = hour_sum(&t->use, now);
 
-    hour_sum(&t->use, now, &runs, &cpu_us);
     if (q[QUOTA_RUNNING] == 0 || (q[QUOTA_QUEUED] != QUOTA_NONE && t->queued >= q[QUOTA_QUEUED]))
         call_retry(call, API_PROBLEM_QUOTA, 1, "this tenant has as many runs waiting as it may have");
-    else if (q[QUOTA_RUNS] != QUOTA_NONE && runs >= q[QUOTA_RUNS])
+    else if (q[QUOTA_RUNS] != QUOTA_NONE && use.runs >= q[QUOTA_RUNS])
         call_retry(call, API_PROBLEM_QUOTA, seconds_to_next_minute(now),
                    "this tenant has made as many runs in this hour as it may");
-    else if (q[QUOTA_CPU] != QUOTA_NONE && cpu_us / 1000000 >= q[QUOTA_CPU])
+    else if (q[QUOTA_CPU] != QUOTA_NONE && use.cpu_us / 1000000 >= q[QUOTA_CPU])
         call_retry(call, API_PROBLEM_QUOTA, seconds_to_next_minute(now), "this tenant has used its CPU time of this hour");
+    else if (q[QUOTA_OUT] != QUOTA_NONE && use.sent >= q[QUOTA_OUT])
+        call_retry(call, API_PROBLEM_QUOTA, seconds_to_next_minute(now),
+                   "this tenant has sent as many bytes in this hour as it may");
+    else if (call_disk_full(call))
+        return true;
     else if (c->n_queued >= c->conf.queued)
         call_retry(call, API_PROBLEM_QUEUE_FULL, 5, "the service has as many runs waiting as it can have");
     else
@@ -123,7 +205,7 @@ static struct live_run *new_run(struct api_call *call, struct err *err) {
     snprintf(r->row.tenant, sizeof r->row.tenant, "%s", call->tenant->row.name);
     r->row.created_ns = clock_mark();
     r->row.held = api_field_bool(&call->fields, API_FIELD_HOLD, false);
-    if (randid_make("run", r->row.id) < 0 || call_pack(&call->fields, &r->row.request) < 0) {
+    if (randid_make("run", r->row.id) < 0 || call_pack_request(call, &r->row.request) < 0) {
         run_row_done(&r->row);
         free(r);
         err_set(err, -EIO, "a new run");

@@ -209,7 +209,7 @@ void op_run_output(struct core *c, struct api_call *call) {
     call_fd(call, API_FLAG_PART, (uint64_t[]){0, (uint64_t)st.st_size}, 16, fd);
 }
 
-static void send_last(struct core *c, struct api_call *call, int fd) {
+void call_send_last(struct core *c, struct api_call *call, int fd) {
     struct api_msg m = {.kind = API_LAST, .request = call->request, .len = sizeof(uint64_t)};
     struct stat st = {0};
     uint64_t size = fstat(fd, &st) < 0 ? 0 : (uint64_t)st.st_size;
@@ -246,7 +246,7 @@ void op_run_events(struct core *c, struct api_call *call) {
     call_fd(call, API_FLAG_EVENTS, &after, sizeof after, dup(fd));
     if (n > 0 && follow)
         return;
-    send_last(c, call, fd);
+    call_send_last(c, call, fd);
     call_free(call);
 }
 

@@ -157,6 +157,25 @@ static void answer_failed(struct front_exchange *x, const char *detail) {
     front_answer_ready(x);
 }
 
+/* Of `bawn apply`: what it did not do without being told to by name. */
+static bool answer_risky(struct front_exchange *x) {
+    json_t *json = json_loadb(x->out.data, x->out.len, JSON_REJECT_DUPLICATES, NULL);
+    json_t *risky = json_object_get(json, "risky");
+    size_t n = json_array_size(risky);
+    struct front_fault fault;
+
+    if (n) {
+        const char *first = json_string_value(json_array_get(risky, 0));
+
+        fault_set(&fault, 409, API_PROBLEM_REVIEW_REQUIRED, "%zu %s of high risk, e.g. '%.200s'; review and name the classes to apply", n,
+                  n == 1 ? "change is" : "changes are", first ? first : "");
+        front_answer_problem(x, &fault, NULL);
+        front_answer_ready(x);
+    }
+    json_decref(json);
+    return n > 0;
+}
+
 /* Its first text is the status. Without a detail, what the program wrote is one. */
 static void answer_outcome(struct front_exchange *x) {
     uint64_t status = 500;
@@ -167,6 +186,8 @@ static void answer_outcome(struct front_exchange *x) {
         struct front_fault fault;
         int code = -1;
 
+        if (answer_risky(x))
+            return;
         for (int i = 0; i < API_PROBLEMS; i++)
             if (strcmp(api_problem_names[i], api_msg_text(&x->outcome, 1)) == 0)
                 code = i;

@@ -21,6 +21,7 @@
 #include "os/spawn.h"
 #include "service/task/task_priv.h"
 #include "service/task/taskreq.h"
+#include "service/task/tasksource.h"
 
 enum { RESULT_FD = 3, REQUEST_MAX = 32 * 1024 * 1024, LATE_MS = 5000 };
 
@@ -239,6 +240,15 @@ static void find_reason(struct run_task *t) {
                  last);
 }
 
+static uint64_t bytes_sent(const json_t *result) {
+    const json_t *hosts = json_object_get(json_object_get(result, "network"), "reached");
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < json_array_size(hosts); i++)
+        sum += (uint64_t)MAX_OF(json_integer_value(json_object_get(json_array_get(hosts, i), "sent")), 0);
+    return sum;
+}
+
 static void take_result(struct run_task *t) {
     CLEANUP(json_decrefp) json_t *root = NULL;
     struct err ignored = {0};
@@ -255,6 +265,7 @@ static void take_result(struct run_task *t) {
     }
     t->record.status = (int)json_get_int(root, "status", t->record.status);
     t->record.cpu_us = (uint64_t)json_get_int(root, "cpu_us", 0);
+    t->record.sent = bytes_sent(root);
     t->record.memory_peak = (uint64_t)json_get_int(root, "memory_peak", 0);
 }
 
@@ -296,6 +307,7 @@ static int start_task(struct run_task *t, struct err *err) {
         return err_sys(err, t->signals, "read signals");
     t->record.started_ns = clock_mark();
     r = read_request(t, err);
+    r = r < 0 ? r : tasksource_fill(&t->request, t->plan->bawn, err);
     r = r < 0 ? r : start_bawn(t, err);
     if (r == 0)
         taskevents_add(TASK_FD_EVENTS, "state", "{\"state\":\"running\"}");

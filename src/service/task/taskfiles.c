@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,10 @@
 #include "os/fd.h"
 #include "os/remove.h"
 #include "os/safepath.h"
+#include "proto/execmsg.h"
 #include "service/task/taskfiles_priv.h"
 #include "service/task/taskmsg.h"
+#include "supervisor/keep/exec_client.h"
 
 enum { COPY_STEP = 128 * 1024 };
 
@@ -112,6 +115,25 @@ static int files_write(char **args, struct err *err) {
     return r < 0 ? err_sys(err, r, "write '%s'", args[0]) : 0;
 }
 
+/* PATH: its bytes to stdout. */
+static int files_cat(char **args, struct err *err) {
+    CLEANUP(closep) int fd = safepath_open(AT_FDCWD, args[0], O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+
+    if (fd < 0)
+        return err_sys(err, fd, "open '%s'", args[0]);
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return err_set(err, -EINVAL, "'%s' is not a file", args[0]);
+    for (;;) {
+        char part[COPY_STEP];
+        ssize_t n = fd_read_some(fd, part, sizeof part);
+        int r = n > 0 ? fd_write_all(STDOUT_FILENO, part, (size_t)n) : (int)n;
+
+        if (n <= 0 || r < 0)
+            return r < 0 ? err_sys(err, r, "read '%s'", args[0]) : 0;
+    }
+}
+
 static int files_delete(char **args, struct err *err) {
     const char *name;
     CLEANUP(closep) int parent = open_parent(args[0], &name, err);
@@ -175,7 +197,7 @@ static const struct files_verb {
 } verbs[] = {
     {"--list", 4, true, taskfiles_list}, {"--write", 2, true, files_write}, {"--delete", 1, true, files_delete},
     {"--tar", 1, true, files_tar},       {"--untar", 1, true, files_untar}, {"--items", 3, false, taskfiles_items},
-    {"--expose", 2, false, taskfiles_expose},
+    {"--expose", 2, false, taskfiles_expose}, {"--cat", 1, true, files_cat},       {"--source", 1, false, taskfiles_source},       {"--watch", 0, true, taskfiles_watch}, {"--usage", 0, true, taskfiles_usage},
 };
 
 static const struct files_verb *find_verb(const char *name) {
@@ -186,13 +208,47 @@ static const struct files_verb *find_verb(const char *name) {
 }
 
 bool taskfiles_knows(const char *verb) {
-    return find_verb(verb) != NULL;
+    return str_eq(verb, "--in") || find_verb(verb) != NULL;
 }
 
-int taskfiles_main(int argc, char **argv, struct err *err) {
-    const struct files_verb *v = find_verb(argv[0]);
+/* Root's own sandboxes have other ids, and files that root made there would be nobody's. */
+static int become_owner(int dir, struct err *err) {
+    struct stat st;
+
+    if (geteuid() != 0)
+        return 0;
+    if (fstat(dir, &st) < 0 || (st.st_uid != 0 && (setgroups(0, NULL) < 0 || setresgid(st.st_gid, st.st_gid, st.st_gid) < 0 ||
+                                                    setresuid(st.st_uid, st.st_uid, st.st_uid) < 0)))
+        return err_sys(err, -errno, "become the user of the sandbox");
+    return 0;
+}
+
+/* A sandbox that runs shows its own version of the workspace. One that has stopped meanwhile: as the host has it. */
+static int enter_sandbox(const char *sandbox, const char *workspace, struct err *err) {
+    CLEANUP(closep) int sock = -1;
+    CLEANUP(closep) int dir = -1;
+    struct err stopped = {0};
     int r;
 
+    if (exec_connect(environ, NULL, sandbox, &sock, &stopped) < 0)
+        return 0;
+    r = exec_open(sock, workspace, EXEC_OPEN_FOLDER, &dir, err);
+    r = r < 0 ? r : become_owner(dir, err);
+    if (r < 0)
+        return r;
+    return fchdir(dir) < 0 ? err_sys(err, -errno, "enter the workspace of '%s'", sandbox) : 0;
+}
+
+/* --in SANDBOX WORKSPACE VERB ...: there instead of in the current directory. */
+int taskfiles_main(int argc, char **argv, struct err *err) {
+    bool inside = argc > 3 && str_eq(argv[0], "--in");
+    const struct files_verb *v = find_verb(argv[inside ? 3 : 0]);
+    int r = inside ? enter_sandbox(argv[1], argv[2], err) : 0;
+
+    argc -= inside ? 3 : 0;
+    argv += inside ? 3 : 0;
+    if (r < 0)
+        return r;
     if (!v || argc - 1 < v->n_args || (v->fenced && argc - 1 != v->n_args))
         return err_usage(err, "bawn-task is started by bawnd");
     umask(022);

@@ -10,5 +10,12 @@ int taskfiles_list(char **args, struct err *err);
 /* taskexpose.c: SANDBOX PORT; stdin: the listener */
 int taskfiles_expose(char **args, struct err *err);
 
+/* taskwatch.c, taskusage.c */
+int taskfiles_watch(char **args, struct err *err);
+int taskfiles_usage(char **args, struct err *err);
+
+/* tasksource.c: BAWN; stdin: the request */
+int taskfiles_source(char **args, struct err *err);
+
 /* taskitems.c: HOW LIMIT PROGRAM ARG... */
 int taskfiles_items(char **args, struct err *err);

@@ -41,6 +41,7 @@ struct task_record {
     int32_t status;
     uint32_t flags;
     char reason[TASK_REASON_MAX]; /* text with a NUL */
+    uint64_t sent;                /* bytes over the network. A bawn-task of before has not written it */
 };
 
 enum task_msg_type {

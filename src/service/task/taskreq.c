@@ -80,6 +80,7 @@ static const struct {
     {"shape.source.path", "directory", false},
     {"agent.name", "agent", false},
     {"idle", "idle", false},
+    {"no_secrets", "no-secrets", false},
     {"env", "env", true},
 };
 
@@ -92,7 +93,8 @@ static int add_pair(struct strv *v, const char *option, const struct taskreq_fie
 static int add_option(struct strv *v, const struct taskreq_field *f) {
     for (size_t i = 0; i < ARRAY_LEN(options); i++)
         if (str_eq(options[i].field, f->name))
-            return options[i].pair ? add_pair(v, options[i].option, f)
+            return str_eq(f->name, "no_secrets") ? strv_add(v, "--no-secrets")
+                   : options[i].pair             ? add_pair(v, options[i].option, f)
                                    : strv_addf(v, "--%s=%.*s", options[i].option, (int)f->len, f->data);
     return 0;
 }

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quotas on what is on disk and what is used in an hour, and what is removed to make room; over HTTP."""
+
+import http_driver
+import pytest
+
+
+@pytest.fixture
+def serve(runner):
+    made = []
+
+    def start(**conf):
+        made.append(http_driver.Service(runner, **conf))
+        return made[-1]
+
+    yield start
+    for s in made:
+        s.stop()
+
+
+def refused(answer):
+    status, problem, headers = answer
+    return status == 429 and problem["code"] == "quota" and int(headers["Retry-After"]) >= 1
+
+
+def test_disk(serve):
+    service = serve()
+    token, free = service.token("full", quotas={"disk": 3 << 20}), service.token("free")
+    run = service.call("POST", "/v1/runs", {"command": ["true"], "hold": True}, token=token)[1]["id"]
+    assert service.call("PUT", f"/v1/runs/{run}/file?path=big", b"x" * (4 << 20), token=token)[0] == 204
+    while service.call("GET", "/v1/me", token=token)[1]["usage"]["disk"] < 4 << 20:
+        pass
+    assert refused(service.call("POST", "/v1/runs", {"command": ["true"]}, token=token))
+    assert refused(service.call("POST", "/v1/sandboxes", {}, token=token))
+    assert refused(service.call("PUT", f"/v1/runs/{run}/file?path=more", b"x", token=token))
+    assert service.call("POST", "/v1/runs", {"command": ["true"], "wait": 100}, token=free)[0] == 201
+    assert service.call("DELETE", f"/v1/runs/{run}/file?path=big", token=token)[0] == 204
+    while refused(service.call("PUT", f"/v1/runs/{run}/file?path=more", b"x", token=token)):
+        pass
+    assert b"bawn_quota_hits_total" in service.call("GET", "/v1/metrics")[1]
+
+
+def test_cpu_seconds(serve):
+    service = serve()
+    token = service.token("busy", quotas={"cpu_seconds_per_hour": 1})
+    burn = ["sh", "-c", "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done"]
+    while not refused(answer := service.call("POST", "/v1/runs", {"command": burn, "wait": 300}, token=token)):
+        assert answer[1]["status"] == 0, answer
+    assert service.call("GET", "/v1/me", token=token)[1]["usage"]["cpu_seconds_per_hour"] >= 1
+
+
+def test_a_budget_removes_the_oldest(serve):
+    service = serve(disk_budget=12 << 20)
+    token = service.token()
+    runs = []
+    for _ in range(4):
+        run = service.call("POST", "/v1/runs", {"command": ["true"], "hold": True}, token=token)[1]["id"]
+        assert service.call("PUT", f"/v1/runs/{run}/file?path=big", b"x" * (5 << 20), token=token)[0] == 204
+        assert service.call("GET", f"/v1/runs/{run}?wait=100", token=token)[1]["state"] == "done"
+        runs.append(run)
+    while service.call("GET", f"/v1/runs/{runs[0]}", token=token)[0] != 404:
+        pass
