@@ -6,7 +6,7 @@
 #include "cli/verb.h"
 
 extern const struct verb verb_run, verb_batch, verb_start, verb_exec, verb_shell, verb_attach, verb_logs, verb_stop, verb_ps,
-    verb_status, verb_inspect, verb_rename, verb_rm, verb_prune, verb_top, verb_cp, verb_put, verb_get, verb_collect,
+    verb_status, verb_inspect, verb_rename, verb_rm, verb_prune, verb_top, verb_dashboard, verb_cp, verb_put, verb_get, verb_collect,
     verb_checkpoint, verb_checkpoint_ls, verb_checkpoint_rm, verb_fork, verb_pool_on, verb_pool_off, verb_pool_status,
     verb_review, verb_diff, verb_apply, verb_discard, verb_rollback, verb_explain, verb_doctor, verb_engines, verb_init,
     verb_profile_ls, verb_profile_show, verb_profile_new, verb_profile_check, verb_config_show, verb_trust, verb_log,
@@ -32,6 +32,7 @@ const struct verb *const verbs[] = {
     &verb_rm,
     &verb_prune,
     &verb_top,
+    &verb_dashboard,
     &verb_cp,
     &verb_put,
     &verb_get,
