@@ -15,6 +15,7 @@ export function size(n) {
 
 export function seconds(s) {
   if (s === null || s === undefined || !isFinite(s)) return "–";
+  if (s === 0) return "0 s";
   if (s < 0.001) return Math.round(s * 1e6) + " µs";
   if (s < 1) return Math.round(s * 1000) + " ms";
   if (s < 60) return (s < 10 ? s.toFixed(1) : Math.round(s)) + " s";
@@ -99,7 +100,7 @@ export function plot(title, names, format) {
     // series: arrays of numbers or nulls, the newest last
     update(series, span) {
       const all = series.flat().filter((v) => v !== null && isFinite(v));
-      const top = axis(Math.max(...all, 1e-9));
+      const top = all.length ? axis(Math.max(...all, 1e-6)) : 1;
       for (const [f, label] of grid) setText(label, format(top * f));
       setText(since, "−" + seconds(span));
       series.forEach((values, i) => {

@@ -48,7 +48,7 @@ const part = (name, q) => (a, b) => quantile(buckets(a.m, name), buckets(b.m, na
 
 export function loadPage(main, signal) {
   const fault = faultLine(), place = h("div", { class: "plots" });
-  const number = (v) => (v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toFixed(2));
+  const number = (v) => (Number.isInteger(v) ? String(v) : v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toFixed(2));
   const requests = plot("Requests a second", ["answered", "refused"], number);
   const latency = plot("Time to an answer", ["median", "99 %"], seconds);
   const runs = plot("Runs", ["accepted a second", "running", "queued"], number);

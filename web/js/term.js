@@ -64,11 +64,11 @@ export async function openTerminal(host, id, signal, ended) {
   const socket = openSocket(`/v1/sandboxes/${id}/terminal?columns=${columns}&rows=${rows}`);
   const bytes = new TextEncoder();
   let over = false;
-  const end = (text) => {
+  const end = (text, trouble) => {
     if (over) return;
     over = true;
-    term.write(`\r\n\x1b[2m[${text || "ended"}]\x1b[0m\r\n`);
-    ended();
+    term.write(`\r\n[${text}]\r\n`);
+    ended(trouble);
   };
   term.onData((data) => socket.readyState === WebSocket.OPEN && socket.send(bytes.encode(data)));
   term.onBinary((data) => socket.readyState === WebSocket.OPEN && socket.send(Uint8Array.from(data, (c) => c.charCodeAt(0))));
@@ -90,7 +90,7 @@ export async function openTerminal(host, id, signal, ended) {
     if (said.exit !== undefined) end("exit status " + Number(said.exit));
   });
   socket.addEventListener("close", () => end("the terminal has ended"));
-  socket.addEventListener("error", () => end("the terminal could not be opened"));
+  socket.addEventListener("error", () => end("the terminal could not be opened", "The terminal could not be opened. Is the sandbox running?"));
   let timer = 0;
   const watch = new ResizeObserver(() => {
     clearTimeout(timer);

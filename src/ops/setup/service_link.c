@@ -54,13 +54,16 @@ static int link_read(int fd, struct buf *answer, struct err *err) {
     ssize_t n = fd_write_all(fd, request, sizeof request - 1);
 
     while (n >= 0 && (n = read(fd, part, sizeof part)) != 0) {
-        if (n < 0 && errno != EINTR)
-            break;
-        buf_add(answer, part, n > 0 ? (size_t)n : 0);
-        n = 0;
+        n = n < 0 ? -errno : n;
+        if (n > 0)
+            buf_add(answer, part, (size_t)n);
+        n = n == -EINTR ? 0 : n;
     }
+    /* bawnd lets go of clients while it has no bawn-front: when it begins, or ends. */
+    if (n == -ECONNRESET || n == -EPIPE || (n == 0 && answer->len == 0))
+        return -ECONNREFUSED;
     if (n < 0)
-        return err_sys(err, -errno, "speak with bawnd");
+        return err_sys(err, (int)n, "speak with bawnd");
     return buf_ok(answer) ? 0 : err_set(err, -EBADMSG, "the answer of bawnd is too long");
 }
 
