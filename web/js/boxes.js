@@ -81,7 +81,7 @@ function card(b) {
   const reason = h("p", { class: "small muted", hidden: true });
   const el = h("li", { class: "card box", "data-id": b.id },
     h("div", { class: "top" },
-      h("div", null, h("h3", null, h("a", { href: "#/sandboxes/" + b.id }, inert(nameOf(b), 80))), h("div", { class: "id mono" }, b.id)), state),
+      h("div", null, h("h2", null, h("a", { href: "#/sandboxes/" + b.id }, inert(nameOf(b), 80))), h("div", { class: "id mono" }, b.id)), state),
     h("div", { class: "labels" }, labelsOf(b)), m.el, reason,
     h("div", { class: "group" }, terminal, review, stop, start, remove), since);
   return {

@@ -54,10 +54,13 @@ function risksView(c) {
 function changeCard(base, c, diff, refresh) {
   const only = [pattern(c.path)];
   const apply = (b) => act(b, async () => {
-    const r = await post(base + "/apply", { only, classes: [...new Set([c.level, ...c.risks.map((x) => x.level)])].filter((l) => LEVELS.includes(l)) });
-    void r;
+    const classes = [...new Set([c.level, ...c.risks.map((x) => x.level)])].filter((l) => ["high", "medium", "low"].includes(l));
+    const r = await post(base + "/apply", classes.length ? { only, classes } : { only });
+    const own = r.changes.find((x) => x.path === c.path);
+    if (!own || own.outcome !== "applied") throw new Error("Not applied: " + inertText((own && (own.why || own.outcome)) || "it is not there any more"));
     await refresh();
-  }, "Applied.");
+    toast("Applied.");
+  });
   const facts = [c.kind, c.from ? " from " : null, c.from ? inert(c.from, 300) : null, c.what.length ? " · " + c.what.join(", ") : "", diff && diff.content === "text" ? ` · +${diff.added} −${diff.removed}` : "",
     c.new && c.old && c.new.mode !== c.old.mode ? ` · mode ${c.old.mode} → ${c.new.mode}` : "", c.host_changed ? " · also changed outside" : "", c.git_ignored ? " · ignored by git" : ""];
   return h("section", { class: "card", "aria-label": "Change" },
@@ -80,7 +83,14 @@ export function reviewPage(main, signal, kind, id) {
   }
   const base = `/v1/${kind}/${id}`, fault = faultLine(), place = h("div"), sums = h("div", { class: "group" });
   const again = button("Look again", {}, (e) => act(e.currentTarget, load));
-  main.append(head("Review", id, [sums, again], crumb), fault.el, place);
+  const live = h("div", { class: "fault", hidden: true }, h("span", { class: "grow" }, "This sandbox is running. It has to be stopped before its changes are applied or discarded."),
+    sureButton("Stop it", "Really stop?", { kind: "small" }, (b) => act(b, async () => {
+      await post(base + "/stop");
+      live.hidden = true;
+      await load();
+    }, "Stopped.")));
+  main.append(head("Review", id, [sums, again], crumb), fault.el, live, place);
+  if (kind === "sandboxes") get(base, signal).then((b) => { live.hidden = b.state !== "running"; }, () => {});
   let changes = [], chosen = null, pane = null, list = null;
   const choose = (c) => {
     chosen = c.path;
@@ -101,7 +111,8 @@ export function reviewPage(main, signal, kind, id) {
       return;
     }
     if (signal.aborted) return;
-    changes = report.changes.slice().sort((x, y) => LEVELS.indexOf(x.level) - LEVELS.indexOf(y.level) || (x.path < y.path ? -1 : 1));
+    // A new folder comes with what is in it.
+    changes = report.changes.filter((c) => !(c.level === "none" && c.kind === "added" && c.new && c.new.type === "folder" && report.changes.some((o) => o.path.startsWith(c.path + "/")))).sort((x, y) => LEVELS.indexOf(x.level) - LEVELS.indexOf(y.level) || (x.path < y.path ? -1 : 1));
     replace(sums, LEVELS.filter((l) => report.summary[l]).map((l) => badge(`${report.summary[l]} ${l === "none" ? "without risk" : l}`, LEVEL_KIND[l])));
     if (!changes.length) {
       replace(place, h("div", { class: "card" }, empty("Nothing is left to review", "Everything was applied or discarded, or nothing was changed.")));

@@ -17,7 +17,8 @@ struct dashboard_line {
 };
 
 static const struct opt opts[] = {
-    {0, 0, "open", NULL, "open the link in a browser (xdg-open) instead of printing it", NULL, OPT_TO_FLAG(struct dashboard_line, open)},
+    {0, 0, "open", NULL, "open the link in a browser (xdg-open) instead of printing it", NULL,
+     OPT_TO_FLAG(struct dashboard_line, open)},
     {0, 0, "socket", "FILE", "the service's socket (default: your own service, then /run/bawn/api.sock)", "@file",
      OPT_TO_TEXT(struct dashboard_line, socket)},
     {0, 0, "json", NULL, "print the link as JSON", NULL, OPT_TO_FLAG(struct dashboard_line, json)},
@@ -25,7 +26,8 @@ static const struct opt opts[] = {
 
 static int open_browser(const char *url, struct err *err) {
     char *argv[] = {"xdg-open", (char *)(uintptr_t)url, NULL};
-    const struct spawn s = {.path = "xdg-open", .search = true, .argv = argv, .envp = environ, .group = SPAWN_SESSION, .outlives = true};
+    const struct spawn s = {
+        .path = "xdg-open", .search = true, .argv = argv, .envp = environ, .group = SPAWN_SESSION, .outlives = true};
     int status = spawn_run(&s);
 
     if (status < 0)

@@ -70,8 +70,8 @@ static int link_read(int fd, struct buf *answer, struct err *err) {
 static int take_text(const json_t *root, const char *key, char *ret, size_t size) {
     const char *text = json_get_text(root, key);
 
-    if (!text[0] || strlen(text) >= size || strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789:/.#=_-[]") !=
-                                                strlen(text))
+    if (!text[0] || strlen(text) >= size ||
+        strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789:/.#=_-[]") != strlen(text))
         return -EBADMSG;
     memcpy(ret, text, strlen(text) + 1);
     return 0;
@@ -159,7 +159,8 @@ int service_start(struct service_link *ret, pid_t *ret_pid, struct err *err) {
     CLEANUP(closep) int said = memfd_create("bawnd", MFD_CLOEXEC);
     char path[PATH_MAX], *argv[] = {"bawnd", "--listen", "127.0.0.1:0", NULL};
     const int fds[] = {-1, -1, said};
-    const struct spawn s = {.path = path, .argv = argv, .envp = environ, .fds = fds, .n_fds = ARRAY_LEN(fds), .group = SPAWN_TERMINAL};
+    const struct spawn s = {
+        .path = path, .argv = argv, .envp = environ, .fds = fds, .n_fds = ARRAY_LEN(fds), .group = SPAWN_TERMINAL};
     int r = said < 0 ? err_sys(err, -errno, "memory") : bawnd_path(path, sizeof path, err);
 
     if (r < 0)

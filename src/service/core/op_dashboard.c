@@ -44,7 +44,8 @@ void op_link_create(struct core *c, struct api_call *call) {
     jsonout_close(&j, '}');
     explicit_bzero(code, sizeof code);
     explicit_bzero(url, sizeof url);
-    core_log(c, "info", "link", call_text(call, API_FIELD_REQUEST_ID), "a link for the dashboard of '%s'", call->tenant->row.name);
+    core_log(c, "info", "link", call_text(call, API_FIELD_REQUEST_ID), "a link for the dashboard of '%s'",
+             call->tenant->row.name);
     call_json(call, 201, &b);
 }
 
@@ -95,7 +96,8 @@ static int plan_add(struct worker_plan *p, const char *const *words) {
     return r;
 }
 
-static void plan_answer(struct core *c, struct api_call *call, struct worker_plan *p, int r, const char *before, const char *behind) {
+static void plan_answer(struct core *c, struct api_call *call, struct worker_plan *p, int r, const char *before,
+                        const char *behind) {
     if (r >= 0) {
         worker_answer(c, call, NULL, p, API_FLAG_JSON, before, behind);
         return;
@@ -121,7 +123,7 @@ void op_verdicts(struct core *c, struct api_call *call) {
     snprintf(lines, sizeof lines, "--lines=%s", limit);
     p.program = program;
     r = r < 0 ? r
-              : plan_add(&p, (const char *const[]){"bawn-task", "--items", "lines", limit, c->conf.bawn, "policy", "log", "--json",
-                                                   lines, NULL});
+              : plan_add(&p, (const char *const[]){"bawn-task", "--items", "lines", limit, c->conf.bawn, "policy", "log",
+                                                   "--json", lines, NULL});
     plan_answer(c, call, &p, r, NULL, NULL);
 }

@@ -107,7 +107,8 @@ static void set_cookie(struct front_exchange *x, unsigned status, struct MHD_Res
 void front_session_begin(struct front_exchange *x, unsigned status, struct api_msg *m) {
     const char *cookie = api_msg_text(m, 0), *json = api_msg_text(m, 1);
 
-    set_cookie(x, status, MHD_create_response_from_buffer(strlen(json), (void *)(uintptr_t)json, MHD_RESPMEM_MUST_COPY), cookie, "");
+    set_cookie(x, status, MHD_create_response_from_buffer(strlen(json), (void *)(uintptr_t)json, MHD_RESPMEM_MUST_COPY), cookie,
+               "");
     front_answer_ready(x);
 }
 
