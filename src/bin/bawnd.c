@@ -10,13 +10,15 @@
 #include "service/core/core.h"
 
 struct bawnd_args {
-    const char *config;
+    const char *config, *listen;
     bool check, help, version;
 };
 
 static const struct opt opts[] = {
     {0, 0, "config", "FILE", "the configuration (default: /etc/bawn/bawnd.json, of a user ~/.config/bawn/bawnd.json)", "@file",
      OPT_TO_TEXT(struct bawnd_args, config)},
+    {0, 0, "listen", "ADDRESS", "listen here if the configuration has no address, e.g. 127.0.0.1:7070; port 0: any that is free",
+     NULL, OPT_TO_TEXT(struct bawnd_args, listen)},
     {0, 0, "check-config", NULL, "read the configuration, say what is wrong with it, and end", NULL,
      OPT_TO_FLAG(struct bawnd_args, check)},
     {0, 0, "version", NULL, "print the version", NULL, OPT_TO_FLAG(struct bawnd_args, version)},
@@ -56,6 +58,8 @@ int main(int argc, char **argv) {
         return 0;
     }
     r = r < 0 ? r : core_conf_load(a.config, &c->conf, &err);
+    if (r >= 0 && a.listen && c->conf.listen.len == 0 && strv_add(&c->conf.listen, a.listen) < 0)
+        r = err_oom(&err);
     if (r >= 0 && !a.check)
         r = serve(c, &err);
     if (r < 0)

@@ -6,10 +6,10 @@
 #include "cli/verb.h"
 
 extern const struct verb verb_run, verb_batch, verb_start, verb_exec, verb_shell, verb_attach, verb_logs, verb_stop, verb_ps,
-    verb_status, verb_inspect, verb_rename, verb_rm, verb_prune, verb_top, verb_cp, verb_put, verb_get, verb_collect,
-    verb_checkpoint, verb_checkpoint_ls, verb_checkpoint_rm, verb_fork, verb_pool_on, verb_pool_off, verb_pool_status,
-    verb_review, verb_diff, verb_apply, verb_discard, verb_rollback, verb_explain, verb_doctor, verb_engines, verb_init,
-    verb_profile_ls, verb_profile_show, verb_profile_new, verb_profile_check, verb_config_show, verb_trust, verb_log,
+    verb_status, verb_inspect, verb_rename, verb_rm, verb_prune, verb_top, verb_dashboard, verb_cp, verb_put, verb_get,
+    verb_collect, verb_checkpoint, verb_checkpoint_ls, verb_checkpoint_rm, verb_fork, verb_pool_on, verb_pool_off,
+    verb_pool_status, verb_review, verb_diff, verb_apply, verb_discard, verb_rollback, verb_explain, verb_doctor, verb_engines,
+    verb_init, verb_profile_ls, verb_profile_show, verb_profile_new, verb_profile_check, verb_config_show, verb_trust, verb_log,
     verb_log_verify, verb_policy_ls, verb_policy_allow, verb_policy_deny, verb_policy_rm, verb_policy_explain, verb_policy_test,
     verb_policy_log, verb_policy_pending, verb_policy_approve, verb_policy_reject, verb_secret_set, verb_secret_ls,
     verb_secret_rm, verb_secret_test, verb_secret_unlock, verb_secret_lock, verb_secret_login, verb_image_pull, verb_image_ls,
@@ -32,6 +32,7 @@ const struct verb *const verbs[] = {
     &verb_rm,
     &verb_prune,
     &verb_top,
+    &verb_dashboard,
     &verb_cp,
     &verb_put,
     &verb_get,

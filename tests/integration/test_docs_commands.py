@@ -38,6 +38,7 @@ NOT_RUN = [
     (r"^bawn secret login", "needs an OAuth server: tests/network/test_secret_oauth.py"),
     (r"^bawn policy (approve|reject) \d", "names a question that waits in the example: tests/network/test_ask.py"),
     (r"bawn-\d+-20\d{6}T", "names a run of the example: test_batch.py"),
+    (r"^bawn dashboard\b", "stays until ^C where no service runs: tests/web/test_sessions.py"),
     (r"^bawn mcp\b", "needs a client: test_mcp.py, test_mcp_sdk.py"),
     (r"^bawn-sh\b", "is a link beside the program: test_bawn_sh.py"),
     (r"^bawn-key", "exists inside only: tests/network/test_secret_socket.py"),

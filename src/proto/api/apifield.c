@@ -112,6 +112,8 @@ int api_fields_read(struct api_fields *f, const void *data, size_t len) {
 /* What bawn-front adds by itself. */
 static const struct api_check own[] = {
     {API_FIELD_BEARER, .type = API_TYPE_STRING, .check = API_CHECK_PRINTABLE, .max = API_BEARER_MAX, .max_items = 1},
+    {API_FIELD_SESSION, .type = API_TYPE_STRING, .check = API_CHECK_PRINTABLE, .max = API_BEARER_MAX, .max_items = 1},
+    {API_FIELD_CSRF, .type = API_TYPE_STRING, .check = API_CHECK_PRINTABLE, .max = API_BEARER_MAX, .max_items = 1},
     {API_FIELD_REQUEST_ID, .type = API_TYPE_STRING, .check = API_CHECK_NAME, .max = API_REQUEST_ID_MAX, .max_items = 1},
     {API_FIELD_STREAM, .type = API_TYPE_BOOLEAN, .max_items = 1},
 };

@@ -21,6 +21,7 @@
 #include "proto/api/apifield.h"
 #include "proto/api/apimsg.h"
 #include "service/core/core_conf.h"
+#include "service/core/core_session.h"
 #include "service/core/ledger.h"
 
 enum { CORE_BUCKETS = 4096, HOUR_PARTS = 60, CORE_LATENCIES = 12, CORE_TURN_MESSAGES = 128, EVENTS_TURN_MAX = 4 << 20 };
@@ -79,6 +80,9 @@ struct api_call {
     uint64_t request, peer, begun_us, deadline_ms; /* 0: none */
     struct tenant *tenant;
     bool admin, answered;
+    bool session;      /* of the dashboard, not a token */
+    uint64_t until_ns; /* the end of the token; 0: none */
+    char token[RANDID_SIZE];
     enum call_wait wait;
     struct live_run *run;
     unsigned status; /* of the answer after the wait */
@@ -137,6 +141,7 @@ struct core {
     size_t n_out, out_at;
     bool draining, over;
     struct core_counts counts;
+    struct core_sessions sessions;
 };
 
 /* core.c */
@@ -247,6 +252,7 @@ void core_log(const struct core *c, const char *level, const char *what, const c
 typedef void core_op(struct core *c, struct api_call *call);
 extern core_op *const core_ops[API_OPS];
 core_op op_health, op_metrics, op_me;
+core_op op_link_create, op_session_create, op_session_end, op_usage, op_verdicts;
 core_op op_tenant_list, op_tenant_create, op_tenant_get, op_tenant_change, op_tenant_delete, op_token_list, op_token_create,
     op_token_delete;
 core_op op_secrets, op_images, op_audit, op_policy_add, op_policy_remove, op_question_answer;

@@ -197,12 +197,16 @@ static int find_tenant(struct core *c, struct api_call *call, struct err *err) {
     const char *bearer = api_field_bytes(&call->fields, API_FIELD_BEARER, 0, &len);
     int r;
 
+    if (!bearer && call_text(call, API_FIELD_SESSION))
+        return session_find(c, call);
     if (!bearer)
         return call->peer ? find_peer(c, call, err) : 0;
     r = ledger_token_find(&c->db, bearer, len, clock_mark(), &token, err);
     if (r <= 0)
         return r;
     call->admin = token.admin;
+    call->until_ns = token.expires_ns;
+    memcpy(call->token, token.id, sizeof call->token);
     call->tenant = core_tenant(c, token.tenant);
     return call->tenant ? 1 : 0;
 }
@@ -221,6 +225,9 @@ static bool allowed(struct core *c, struct api_call *call) {
         call_fail(call, API_PROBLEM_UNAUTHORIZED, "a valid token is needed");
     } else if (call->route->scope == API_SCOPE_ADMIN && !call->admin) {
         call_fail(call, API_PROBLEM_FORBIDDEN, "only for administrators");
+        return false;
+    } else if (session_forbids(call)) {
+        call_fail(call, API_PROBLEM_FORBIDDEN, "the dashboard may not do that: use a token, or the command line");
         return false;
     }
     return r > 0;

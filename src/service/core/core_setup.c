@@ -179,6 +179,18 @@ int core_open(struct core *c, struct err *err) {
 
 /* -- bawn-front --------------------------------------------------------------------------------------------------------------- */
 
+/* With none configured, those of the loopback addresses: no name that another site can have leads there with them. */
+static int add_hosts(const struct core *c, struct api_fields *f) {
+    static const char *const usual[] = {"127.0.0.1", "[::1]", "localhost"};
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < c->conf.hosts.len; i++)
+        r = api_fields_adds(f, API_CONF_HOST, c->conf.hosts.v[i]);
+    for (size_t i = 0; r >= 0 && c->conf.hosts.len == 0 && i < ARRAY_LEN(usual); i++)
+        r = api_fields_adds(f, API_CONF_HOST, usual[i]);
+    return r;
+}
+
 static int add_conf(const struct core *c, struct api_fields *f) {
     const struct {
         unsigned field;
@@ -201,8 +213,7 @@ static int add_conf(const struct core *c, struct api_fields *f) {
 
     for (size_t i = 0; r >= 0 && i < ARRAY_LEN(numbers); i++)
         r = api_fields_add_number(f, numbers[i].field, numbers[i].value);
-    for (size_t i = 0; r >= 0 && i < c->conf.hosts.len; i++)
-        r = api_fields_adds(f, API_CONF_HOST, c->conf.hosts.v[i]);
+    r = r < 0 ? r : add_hosts(c, f);
     return r < 0 ? r : api_fields_adds(f, API_CONF_VERSION, BAWN_VERSION);
 }
 

@@ -276,6 +276,8 @@ void op_token_delete(struct core *c, struct api_call *call) {
         call_broken(call, &err);
     else if (r == 0)
         call_fail(call, API_PROBLEM_NOT_FOUND, "there is no token '%s'", call_text(call, API_FIELD_TOKEN));
-    else
+    else {
+        session_end_token(c, call_text(call, API_FIELD_TOKEN));
         call_nothing(call);
+    }
 }

@@ -37,6 +37,7 @@ enum {
 };
 
 struct front_exec;
+struct front_page;
 struct front_packet;
 struct front_terminal;
 
@@ -82,6 +83,7 @@ struct front_exchange {
     struct front_conn *conn;
     uint64_t number;
     const struct api_route *route; /* NULL: none, and the response is there */
+    const struct front_page *page; /* of the dashboard, instead of a route */
     enum front_form form;
     bool head; /* HEAD */
     char request_id[FRONT_REQUEST_ID_SIZE];
@@ -177,6 +179,28 @@ void front_answer_terminal(struct front_exchange *x);
 /* The response is there: the connection goes on. */
 void front_answer_ready(struct front_exchange *x);
 void front_problem_text(const struct front_fault *fault, const char *request_id, struct buf *b);
+
+/* Answers with one that is made; the usual headers come with it, but for those in `other`: pairs, ended by NULL. */
+void front_answer_with(struct front_exchange *x, unsigned status, struct MHD_Response *r, const char *type,
+                       const char *const *other);
+
+/* -- front_page.c: the files of the dashboard ---------------------------------------------------------------------------- */
+
+/* x->page, if the path is one of them. 0, or -EINVAL with *fault: another method than GET and HEAD. */
+struct uri;
+int front_page_find(struct front_exchange *x, const char *method, const struct uri *u, struct front_fault *fault);
+void front_page_answer(struct front_exchange *x);
+
+/* -- front_session.c: its sessions --------------------------------------------------------------------------------------- */
+
+/* Takes the two secrets of a session. 1: they are there, 0: there is no cookie, -EINVAL with *fault: not from the dashboard's own page */
+int front_session_take(struct front_exchange *x, const char *method, struct front_fault *fault);
+/* Makes the cookie of "COOKIE NUL JSON". */
+void front_session_begin(struct front_exchange *x, unsigned status, struct api_msg *m);
+void front_session_end(struct front_exchange *x);
+/* Whether the client of a WebSocket offers our protocol, which is then to be accepted. */
+#define FRONT_PROTOCOL "bawn.terminal"
+bool front_session_offered(struct front_exchange *x);
 
 /* -- front_source.c ------------------------------------------------------------------------------------------------------ */
 

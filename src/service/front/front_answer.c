@@ -22,13 +22,28 @@ static const struct {
     {"X-Frame-Options", "DENY"},
 };
 
-static void set_response(struct front_exchange *x, unsigned status, struct MHD_Response *r, const char *type) {
+static const char *other_value(const char *const *other, const char *name) {
+    for (size_t i = 0; other && other[i]; i += 2)
+        if (str_eq(other[i], name))
+            return other[i + 1];
+    return NULL;
+}
+
+static void add_guards(struct MHD_Response *r, const char *const *other) {
+    for (size_t i = 0; i < ARRAY_LEN(guards); i++)
+        if (!other_value(other, guards[i].name))
+            MHD_add_response_header(r, guards[i].name, guards[i].value);
+    for (size_t i = 0; other && other[i]; i += 2)
+        MHD_add_response_header(r, other[i], other[i + 1]);
+}
+
+void front_answer_with(struct front_exchange *x, unsigned status, struct MHD_Response *r, const char *type,
+                       const char *const *other) {
     if (!r) {
         x->front->failed = -ENOMEM;
         return;
     }
-    for (size_t i = 0; i < ARRAY_LEN(guards); i++)
-        MHD_add_response_header(r, guards[i].name, guards[i].value);
+    add_guards(r, other);
     MHD_add_response_header(r, "Request-Id", x->request_id);
     if (x->front->conf.version[0]) {
         char server[FRONT_VERSION_MAX + 8];
@@ -44,6 +59,10 @@ static void set_response(struct front_exchange *x, unsigned status, struct MHD_R
         MHD_destroy_response(x->response);
     x->response = r;
     x->status = status;
+}
+
+static void set_response(struct front_exchange *x, unsigned status, struct MHD_Response *r, const char *type) {
+    front_answer_with(x, status, r, type, NULL);
 }
 
 void front_answer_ready(struct front_exchange *x) {
@@ -172,6 +191,8 @@ void front_answer_terminal(struct front_exchange *x) {
     if (x->response) {
         MHD_add_response_header(x->response, MHD_HTTP_HEADER_UPGRADE, "websocket");
         MHD_add_response_header(x->response, "Sec-WebSocket-Accept", accept);
+        if (front_session_offered(x))
+            MHD_add_response_header(x->response, "Sec-WebSocket-Protocol", FRONT_PROTOCOL);
     }
     front_answer_ready(x);
 }

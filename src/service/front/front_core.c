@@ -100,6 +100,10 @@ static void take_answer(struct front_exchange *x, struct api_msg *m) {
         return;
     if (m->value >= 400)
         front_answer_refusal(x, m->value, m, 0);
+    else if (x->route->op == API_OP_SESSION_CREATE)
+        front_session_begin(x, m->value, m);
+    else if (x->route->op == API_OP_SESSION_END)
+        front_session_end(x);
     else if (m->flags & API_FLAG_PART)
         front_answer_part(x, m->value, m);
     else if (m->flags & kinds)

@@ -14,6 +14,8 @@
 /* Headers of which a second one would be another request to a proxy in front of us. */
 static const char *const once[] = {MHD_HTTP_HEADER_HOST,
                                    MHD_HTTP_HEADER_AUTHORIZATION,
+                                   MHD_HTTP_HEADER_ORIGIN,
+                                   "Bawn-Csrf",
                                    MHD_HTTP_HEADER_CONTENT_LENGTH,
                                    MHD_HTTP_HEADER_TRANSFER_ENCODING,
                                    MHD_HTTP_HEADER_CONTENT_TYPE,
@@ -161,9 +163,12 @@ static int check_body(struct front_exchange *x, struct front_fault *fault) {
 }
 
 /* Over TCP only a token says who it is; bawnd decides what it is worth. */
-static int take_bearer(struct front_exchange *x, struct front_fault *fault) {
+static int take_bearer(struct front_exchange *x, const char *method, struct front_fault *fault) {
     const char *text = header(x, MHD_HTTP_HEADER_AUTHORIZATION);
+    int r = text ? 0 : front_session_take(x, method, fault);
 
+    if (r != 0)
+        return r < 0 ? r : 0;
     if (!text && x->route->scope != API_SCOPE_ANY && !x->conn->peer)
         return fault_set(fault, 401, API_PROBLEM_UNAUTHORIZED, "Authorization: Bearer TOKEN is missing");
     if (!text)
@@ -206,8 +211,11 @@ int front_head_examine(struct front_exchange *x, const char *method, struct buf 
         return r == -E2BIG ? fault_set(fault, 404, API_PROBLEM_NOT_FOUND, "there is no such path")
                            : fault_set(fault, 400, API_PROBLEM_BAD_REQUEST,
                                        "the target of the request is not a path, or wrongly escaped");
+    r = front_page_find(x, method, &u, fault);
+    if (r < 0 || x->page)
+        return r;
     r = find_route(x, method, &u, allow, fault);
-    r = r < 0 ? r : take_bearer(x, fault);
+    r = r < 0 ? r : take_bearer(x, method, fault);
     r = r < 0 ? r : choose_form(x, fault);
     r = r < 0 ? r : check_body(x, fault);
     r = r < 0 ? r : check_websocket(x, fault);

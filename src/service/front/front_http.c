@@ -78,6 +78,10 @@ static enum MHD_Result begin_request(struct front_conn *c, const char *method, v
             fault_set(&fault, 500, API_PROBLEM_INTERNAL, "out of memory");
         return refuse_request(x, &fault, buf_str(&allow), true);
     }
+    if (x->page) {
+        front_page_answer(x);
+        return x->response ? queue_or_discard(x, true) : MHD_NO;
+    }
     return x->route->body == API_BODY_BYTES ? ask_core(x, true) : MHD_YES;
 }
 
