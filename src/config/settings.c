@@ -75,6 +75,7 @@ static int set_built_in(struct settings *s, struct err *err) {
         .home_tools = true,
         .workspace.mode = WORKSPACE_DIRECT,
         .workspace.rollback = 1ull << 30,
+        .workspace.skip_ignored = true,
     };
     s->engine = strdup("auto");
     if (!s->engine)

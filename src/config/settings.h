@@ -49,6 +49,7 @@ enum setting {
     SETTING_WORKSPACE_SUBSTITUTE,
     SETTING_WORKSPACE_VOLUMES,
     SETTING_WORKSPACE_ROLLBACK,
+    SETTING_WORKSPACE_SKIP_IGNORED,
     SETTING_PERSIST_CACHES,
     SETTING_HOME_TOOLS,
     SETTING_SYSTEM,
@@ -157,6 +158,7 @@ struct settings {
         struct strv volumes;      /* folders of the workspace that are the sandbox's own: node_modules */
         struct substitute_spec *substitutes;
         size_t n_substitutes;
+        bool skip_ignored; /* nothing is stored for `bawn rollback` of files in folders that git ignores */
         uint64_t rollback; /* bytes of overwritten and deleted files that are stored for `bawn rollback`; 0: no limit */
     } workspace;
     bool persist_caches, home_tools, keep_alive;

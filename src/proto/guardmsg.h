@@ -36,8 +36,12 @@ struct guard_msg {
     uint32_t wait;      /* TOUCH: the guard waits for GO */
     uint32_t unlinking; /* TOUCH: the name goes away, the inode is not written to */
     int32_t value;      /* REFUSED: enum guard_why; GO: result */
-    uint32_t mode;      /* TOUCH: st_mode of what is there now; 0: nothing */
-    uint32_t path_len;  /* follows the header, relative to the workspace, without NUL */
+    uint32_t mode;      /* TOUCH: st_mode of what is there now; 0: nothing. With wait 0 it is not 0 only below a GO's folder */
+    uint32_t
+        folder_len; /* GO to a TOUCH: so much of its path is a folder in which files and folders are recorded by name only: the guard need
+                            not wait there */
+    uint32_t path_len; /* follows the header, relative to the workspace, without NUL */
+    uint32_t unused;
     uint64_t size, mtime_ns, dev, ino;
 };
 

@@ -28,6 +28,7 @@ enum {
     GUARD_LATER_MS = 20,      /* how often it is looked */
     GUARD_PATIENCE_MS = 3000, /* how long; past it: EBUSY */
     GUARD_STAGES_MAX = 16,    /* files of git's that are being written in place (guard_stage.h); past it: EACCES */
+    GUARD_IGNORED_MAX = 256,  /* folders in which nothing waits for the supervisor; past it all does */
     GUARD_TRIES = 16          /* of an open whose file the host replaces at the same time */
 };
 
@@ -118,6 +119,8 @@ struct guard {
     uint64_t later_ms;  /* when to try them again; 0: there are none */
     uint64_t waited_ms; /* what the present call has waited */
     struct guard_stages stages;
+    char *ignored[GUARD_IGNORED_MAX]; /* folders in which files are recorded by name only */
+    size_t n_ignored;
 };
 
 /* The kernel says that there is nothing, which is not the same as not being able to look: only this may lead to "allowed". */

@@ -147,7 +147,8 @@ static void wait_and_take(struct guard *g) {
         }
 }
 
-static int wait_for_go(struct guard *g) {
+/* *ret: the whole answer; may be NULL. */
+static int hear_go(struct guard *g, struct guard_msg *ret) {
     struct guard_msg msg;
     long n;
 
@@ -158,7 +159,30 @@ static int wait_for_go(struct guard *g) {
         guard_orphan(g);
         return -EIO;
     }
+    if (ret)
+        *ret = msg;
     return msg.value > 0 ? -EIO : msg.value;
+}
+
+static int wait_for_go(struct guard *g) {
+    return hear_go(g, NULL);
+}
+
+static bool in_ignored(const struct guard *g, const char *rel) {
+    for (size_t i = 0; i < g->n_ignored; i++) {
+        size_t len = strlen(g->ignored[i]);
+
+        if (strncmp(rel, g->ignored[i], len) == 0 && rel[len] == '/')
+            return true;
+    }
+    return false;
+}
+
+static void add_ignored(struct guard *g, const char *rel, size_t len) {
+    char *folder = len > 0 && len < strlen(rel) && g->n_ignored < GUARD_IGNORED_MAX ? strndup(rel, len) : NULL;
+
+    if (folder)
+        g->ignored[g->n_ignored++] = folder;
 }
 
 int guard_send_share(struct guard *g, int fd) {
@@ -204,6 +228,8 @@ int guard_touch_new(struct guard *g, const char *rel) {
 }
 
 int guard_touch_at(struct guard *g, const char *rel, const struct stat *st, bool unlinking) {
+    bool named = g->n_ignored > 0 && (S_ISREG(st->st_mode) || S_ISDIR(st->st_mode)) && in_ignored(g, rel);
+    struct guard_msg go = {0};
     struct touch_packet p;
     int r;
 
@@ -212,7 +238,7 @@ int guard_touch_at(struct guard *g, const char *rel, const struct stat *st, bool
     if (!*rel || seen_has(&g->seen, SALT_TOUCH, rel))
         return 0;
     p.head = (struct guard_msg){.type = GUARD_MSG_TOUCH,
-                                .wait = 1,
+                                .wait = !named,
                                 .unlinking = unlinking,
                                 .mode = st->st_mode,
                                 .size = (uint64_t)st->st_size,
@@ -220,9 +246,11 @@ int guard_touch_at(struct guard *g, const char *rel, const struct stat *st, bool
                                 .dev = st->st_dev,
                                 .ino = st->st_ino};
     r = send_packet(g, &p, rel, NULL);
-    r = r < 0 ? r : wait_for_go(g);
+    r = r < 0 || named ? r : hear_go(g, &go);
     if (r == 0)
         seen_add(&g->seen, SALT_TOUCH, rel);
+    if (r == 0 && !named)
+        add_ignored(g, rel, go.folder_len);
     return r;
 }
 

@@ -53,7 +53,9 @@ static int make_guard(struct session *s, struct err *err) {
     if (r < 0)
         return err_sys(err, r, "socket of the guard");
     s->guard_inside = pair[1];
-    return guard_init(&s->guard, pair[0], s->stage.workspace, can_record(s) ? begin_journal : NULL, s, err);
+    r = guard_init(&s->guard, pair[0], s->stage.workspace, can_record(s) ? begin_journal : NULL, s, err);
+    s->guard.skip_ignored = s->opt->settings->workspace.skip_ignored;
+    return r;
 }
 
 static int prepare_network(struct session *s, struct err *err) {

@@ -16,6 +16,7 @@
 #include "os/safepath.h"
 #include "os/sock.h"
 #include "proto/guardmsg.h"
+#include "supervisor/watch/ignored_folders.h"
 #include "supervisor/watch/latecomers.h"
 #include "workspace/copy/place.h"
 
@@ -42,6 +43,7 @@ int guard_init(struct guard_link *g, int sock, int workspace, guard_begin_fn *be
 void guard_done(struct guard_link *g) {
     closep(&g->sock);
     journal_close(TAKE_PTR(g->journal));
+    ignored_folders_free(TAKE_PTR(g->ignored));
     strv_done(&g->refused);
     if (g->share)
         munmap(g->share, g->share_size);
@@ -62,9 +64,37 @@ static bool is_same_file(const struct guard_msg *m, const struct journal_entry *
     return S_ISREG(m->mode) && m->dev == e->dev && m->ino == e->ino;
 }
 
+/* By the guard's word alone, because the file may be gone: only where that was allowed before. */
+static int record_named(struct guard_link *g, const struct incoming *in, struct err *err) {
+    const struct guard_msg *m = &in->head;
+    const struct journal_entry e = {.kind = S_ISDIR(m->mode) ? JOURNAL_DIR : JOURNAL_FILE,
+                                    .path = in->path,
+                                    .mode = m->mode & 07777,
+                                    .size = m->size,
+                                    .mtime_ns = m->mtime_ns,
+                                    .dev = m->dev,
+                                    .ino = m->ino,
+                                    .named = true};
+
+    if (!g->ignored || !ignored_folders_found(g->ignored, in->path) || !(S_ISREG(m->mode) || S_ISDIR(m->mode)))
+        return err_set(err, -EINVAL, "the guard did not wait");
+    return journal_add(g->journal, &e, -1, false, -1, err);
+}
+
+/* The length of the folder in which nothing has to be stored; 0: it has to be. */
+static size_t ignored_length(struct guard_link *g, const char *path) {
+    if (!g->skip_ignored)
+        return 0;
+    if (!g->ignored)
+        g->ignored = ignored_folders_new(g->workspace);
+    return g->ignored ? ignored_folders_find(g->ignored, g->journal, path) : 0;
+}
+
+/* Returns 0, or the length of the folder in which the guard need not wait any more. */
 static int record(struct guard_link *g, const struct incoming *in, struct err *err) {
     struct journal_entry e = {.kind = JOURNAL_ABSENT, .path = in->path};
     CLEANUP(closep) int content = -1;
+    size_t ignored;
     int r;
 
     if (!g->begin)
@@ -76,14 +106,21 @@ static int record(struct guard_link *g, const struct incoming *in, struct err *e
         return r;
     if (journal_find(g->journal, in->path))
         return 0;
+    if (!in->head.wait && in->head.mode) {
+        r = record_named(g, in, err);
+        return MIN_OF(r, 0);
+    }
     /* Who does not wait says that nothing was there; now there may be. */
-    if (in->head.wait || in->head.mode)
+    if (in->head.wait)
         r = journal_look(g->journal, g->workspace, in->path, &e, &content, err);
     if (r < 0)
         return r;
+    ignored = e.kind == JOURNAL_FILE || e.kind == JOURNAL_DIR ? ignored_length(g, in->path) : 0;
+    e.named = ignored > 0;
     if (content >= 0 && !is_same_file(&in->head, &e))
         closep(&content);
-    return journal_add(g->journal, &e, content, false, -1, err);
+    r = journal_add(g->journal, &e, content, false, -1, err);
+    return r < 0 ? r : (int)ignored;
 }
 
 /* What the caller of the system call gets to see. */
@@ -96,11 +133,15 @@ static int errno_for_caller(int r) {
     return -EIO;
 }
 
-static void send_go(struct guard_link *g, int value) {
-    struct guard_msg go = {.type = GUARD_MSG_GO, .value = value};
+static void send_go_below(struct guard_link *g, int value, size_t folder) {
+    struct guard_msg go = {.type = GUARD_MSG_GO, .value = value, .folder_len = (uint32_t)folder};
 
     if (sock_send(g->sock, &go, sizeof go, NULL, 0) == -EAGAIN)
         hang_up(g, "the guard asks without reading the answers");
+}
+
+static void send_go(struct guard_link *g, int value) {
+    send_go_below(g, value, 0);
 }
 
 static void answer_guard(struct guard_link *g, int r) {
@@ -120,7 +161,7 @@ static void on_touch(struct guard_link *g, const struct incoming *in) {
             hang_up(g, "a change could not be recorded"); /* it has happened, and there will not be another */
         return;
     }
-    answer_guard(g, r);
+    send_go_below(g, r < 0 ? errno_for_caller(r) : 0, (size_t)MAX_OF(r, 0));
 }
 
 /* About hidden names (latecomers.h). If it fails the call fails; a file that cannot be covered ends the run soon after. */
@@ -260,11 +301,15 @@ void guard_finish(struct guard_link *g) {
 }
 
 void guard_report(const struct guard_link *g) {
-    size_t lost = g->journal ? journal_not_stored(g->journal) : 0;
+    size_t lost = g->journal ? journal_not_stored(g->journal) : 0, named = g->journal ? journal_named(g->journal) : 0;
 
     if (lost)
         log_note("%zu changed or deleted %s too large to be recorded: 'bawn rollback' cannot restore %s (workspace.rollback)",
                  lost, lost == 1 ? "file was" : "files were", lost == 1 ? "it" : "them");
+    if (named)
+        log_note(
+            "%zu changed or deleted %s in folders that git ignores: 'bawn rollback' cannot restore %s (workspace.skip_ignored)",
+            named, named == 1 ? "file is" : "files are", named == 1 ? "it" : "them");
     for (size_t i = 0; i < g->refused.len; i++)
         log_note("%s", g->refused.v[i]);
     if (g->more_refused)

@@ -26,12 +26,14 @@ struct guard_link {
     guard_begin_fn *begin;
     void *arg;
     struct latecomers *latecomers; /* learn of folders that move or are closed, and of names; NULL: none. Not owned */
-    struct journal *journal;       /* NULL: nothing has changed yet */
-    int failed;                    /* why nothing can be recorded any more; 0: all is well */
-    bool reported;                 /* the user knows about a failure */
-    struct strv refused;           /* lines for the user, distinct */
-    size_t more_refused;           /* not among them */
-    struct guard_share *share;     /* NULL: nothing was opened for writing yet. What is in it is bawn-init's word */
+    bool skip_ignored;             /* what git ignores is recorded by name only (ignored_folders.h) */
+    struct ignored_folders *ignored;
+    struct journal *journal;   /* NULL: nothing has changed yet */
+    int failed;                /* why nothing can be recorded any more; 0: all is well */
+    bool reported;             /* the user knows about a failure */
+    struct strv refused;       /* lines for the user, distinct */
+    size_t more_refused;       /* not among them */
+    struct guard_share *share; /* NULL: nothing was opened for writing yet. What is in it is bawn-init's word */
     size_t share_size;
     void (*shared)(void *arg); /* it is there: called before the guard goes on; NULL: none */
     bool (*arrived)(void *arg, const char *path,
@@ -50,7 +52,7 @@ void guard_done(struct guard_link *g);
 void guard_handle(struct guard_link *g);
 /* When nothing inside runs any more: handles the rest. */
 void guard_finish(struct guard_link *g);
-/* One log line for each refusal, or the first of them, and one for files whose old content was too large to keep. */
+/* One log line for each refusal, or the first of them, and one each for files whose old content was too large, or not stored because git ignores them. */
 void guard_report(const struct guard_link *g);
 
 /* The files that were opened for writing inside, as the guard wrote them down (struct guard_share), so that one of two million is found at

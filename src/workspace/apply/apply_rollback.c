@@ -115,7 +115,7 @@ static int consider_path(struct rollback *rb, const char *path, struct err *err)
 
     if (r < 0 && r != -ENOENT && !((r == -ELOOP || r == -ENOTDIR) && way_is_cleared(rb, path)))
         return leave_path(rb, path, err);
-    if (!b || !apply_path_ok(path) || b->kind == JOURNAL_OTHER || (b->kind == JOURNAL_FILE && b->blob == 0))
+    if (!b || !apply_path_ok(path) || b->named || b->kind == JOURNAL_OTHER || (b->kind == JOURNAL_FILE && b->blob == 0))
         return leave_path(rb, path, err); /* there is no way back */
     if (!rb->force && rb->rd->info.ended_ns && host.mode && !S_ISDIR(host.mode) && host.ctime_ns > rb->rd->info.ended_ns)
         return leave_path(rb, path, err);

@@ -92,10 +92,12 @@ bool journal_is_path(const char *path, size_t len) {
 static bool is_sound_record(const struct fixed *f, const char *path, const char *link) {
     bool is_link = f->kind == JOURNAL_LINK;
 
-    if (f->kind > JOURNAL_OTHER || f->flags > JOURNAL_PACKED || f->mode > MODE_BITS || path[f->path_len] != 0 ||
+    if (f->kind > JOURNAL_OTHER || f->flags > JOURNAL_NAMED || f->mode > MODE_BITS || path[f->path_len] != 0 ||
         link[f->link_len] != 0)
         return false;
-    if ((f->blob || f->flags) && f->kind != JOURNAL_FILE)
+    if (f->flags == JOURNAL_NAMED && (f->blob || (f->kind != JOURNAL_FILE && f->kind != JOURNAL_DIR)))
+        return false;
+    if ((f->blob || (f->flags && f->flags != JOURNAL_NAMED)) && f->kind != JOURNAL_FILE)
         return false;
     if (f->flags == JOURNAL_PACKED && (f->blob == 0 || f->blob > INT64_MAX / 2 || f->size > JOURNAL_PACKED_MAX))
         return false;
@@ -134,7 +136,8 @@ size_t journal_decode(const char *data, size_t len, struct journal_entry *ret, e
                                   .xattrs_len = f.xattrs_len,
                                   .blob = f.blob,
                                   .dev = f.dev,
-                                  .ino = f.ino};
+                                  .ino = f.ino,
+                                  .named = f.flags == JOURNAL_NAMED};
     return RECORD_HEAD + body;
 }
 
@@ -214,6 +217,8 @@ static void insert_slot(struct journal *j, struct journal_slot *s) {
         j->last_blob = MAX_OF(j->last_blob, s->e.blob);
     if (s->e.blob)
         j->stored_bytes += s->e.size;
+    else if (s->e.named)
+        j->named++;
     else
         j->not_stored++;
 }
@@ -348,7 +353,7 @@ static struct journal_slot *make_slot(const struct journal *j, const struct jour
 
     if (!s)
         return NULL;
-    *s = (struct journal_slot){.e = *e, .hash = journal_hash(j, e->path)};
+    *s = (struct journal_slot){.e = *e, .hash = journal_hash(j, e->path), .form = e->named ? JOURNAL_NAMED : JOURNAL_COPIED};
     at = s->bytes;
     s->e.path = memcpy(at, e->path, path);
     if (link)
@@ -384,7 +389,7 @@ static int append_record(struct journal *j, const struct journal_slot *s) {
 static bool is_sound_entry(const struct journal_entry *e) {
     if (e->kind > JOURNAL_OTHER || !journal_is_path(e->path, strlen(e->path)) || e->xattrs_len > XATTRS_MAX)
         return false;
-    if ((e->kind == JOURNAL_LINK) != (e->link != NULL))
+    if ((e->kind == JOURNAL_LINK) != (e->link != NULL) || (e->named && e->kind != JOURNAL_FILE && e->kind != JOURNAL_DIR))
         return false;
     return !e->link || (e->link[0] && strlen(e->link) <= JOURNAL_PATH_MAX);
 }
@@ -399,7 +404,7 @@ int journal_add(struct journal *j, const struct journal_entry *e, int content, b
         return 0;
     s = make_slot(j, e);
     r = s ? reserve_slot(j) : -ENOMEM;
-    if (r == 0 && content >= 0 && e->kind == JOURNAL_FILE)
+    if (r == 0 && content >= 0 && e->kind == JOURNAL_FILE && !e->named)
         r = journal_keep(j, content, keep_inode, host_dir, &s->e, &s->form);
     if (r == 0) {
         r = append_record(j, s);
@@ -424,6 +429,10 @@ size_t journal_count(const struct journal *j) {
 
 const struct journal_entry *journal_at(const struct journal *j, size_t i) {
     return i < j->n ? &j->slots[i]->e : NULL;
+}
+
+size_t journal_named(const struct journal *j) {
+    return j->named;
 }
 
 size_t journal_not_stored(const struct journal *j) {

@@ -24,6 +24,7 @@ struct journal_entry {
     size_t xattrs_len;
     uint64_t blob;     /* number of the file in base/; 0: the content was not stored (see journal_opts) */
     uint64_t dev, ino; /* of what was there; to find renames */
+    bool named;        /* files and folders: recorded by name only, because git ignores the folder they are in */
 };
 
 struct journal_opts {
@@ -57,4 +58,5 @@ size_t journal_count(const struct journal *j);
 const struct journal_entry *journal_at(const struct journal *j, size_t i); /* in the order of adding */
 /* Descriptor of the content; -ENOENT: not stored. */
 int journal_blob(const struct journal *j, const struct journal_entry *e);
-size_t journal_not_stored(const struct journal *j); /* files whose content was not stored */
+size_t journal_not_stored(const struct journal *j); /* files whose content was not stored, but for those */
+size_t journal_named(const struct journal *j);      /* files that were recorded by name only */

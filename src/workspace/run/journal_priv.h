@@ -24,7 +24,8 @@ enum {
 enum journal_form {
     JOURNAL_COPIED = 0, /* base/BLOB */
     JOURNAL_LINKED = 1, /* the same, but it is the file itself: its mtime tells whether it was written to since */
-    JOURNAL_PACKED = 2  /* in base/pack, at BLOB - 1 */
+    JOURNAL_PACKED = 2, /* in base/pack, at BLOB - 1 */
+    JOURNAL_NAMED = 3   /* not at all: struct journal_entry's named */
 };
 
 struct journal_slot {
@@ -48,7 +49,7 @@ struct journal {
     uint64_t last_blob, stored_bytes;
     uint64_t pack_end; /* of what records lead to */
     char *packing;     /* JOURNAL_PACKED_MAX + 1 bytes; NULL until they are needed */
-    size_t not_stored;
+    size_t not_stored, named;
     char *loaded; /* the file as it was when it was opened */
     struct buf record, path, link, xattrs;
 };
