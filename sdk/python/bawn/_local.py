@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
 import pathlib
@@ -18,7 +17,7 @@ import time
 from typing import Any, BinaryIO, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _call
-from ._service import Output, pack
+from ._service import Output, check_path, find_command, pack, parse_find
 from .errors import BawnError, Problem, TimedOut, Unreachable
 from .types import (ApplyRequest, BadField, CannotSandbox, Checkpoint, Conflict, ExecRequest, File, NotFound, NotRunning, Port, Review, ReviewRequired, Run,
                     RunRequest, Sandbox, SandboxRequest)
@@ -26,7 +25,6 @@ from .types import (ApplyRequest, BadField, CannotSandbox, Checkpoint, Conflict,
 CHUNK = 64 * 1024
 LINE_MAX = 1024 * 1024  # of an agent's events; a longer line is output like any other
 RESULT = b'{"status":'  # begins the last line that `bawn exec --json` writes to stderr
-SHELL_TYPES = {"f": "file", "d": "folder", "l": "link"}
 CONFLICTS = {"fail": "stop", "ours": "skip", "theirs": "overwrite", "merge": "stop"}
 
 
@@ -44,13 +42,6 @@ def local_problem(text: str, status: int = 0) -> Problem:
     elif status == 64:
         kind = BadField
     return kind(detail)
-
-
-def check_path(path: str) -> str:
-    """Of a file of the workspace, as the service checks it."""
-    if not path or path.startswith("/") or ".." in path.split("/") or "\0" in path:
-        raise BadField(f"'{path}' is not a path in the workspace", field="path", status=400)
-    return path
 
 
 def options(shape: Mapping[str, Any], env: Mapping[str, str]) -> List[str]:
@@ -152,7 +143,9 @@ class LocalStream:
                 pipe.close()
 
     def close(self) -> None:
-        _kill(self.process)
+        """Killed, not asked: then all that the command has started ends with it, not only the command."""
+        if self.process.poll() is None:
+            self.process.kill()
         self.process.wait()
 
 
@@ -583,19 +576,7 @@ class Local:
         return self.call("run", "--quiet", "--no-tty", *words, "--", *command, input=input).stdout
 
     def file_list(self, kind: str, id_: str, path: str, recursive: bool) -> Iterator[File]:
-        top = "./" + check_path(path) if path else "."
-        depth = [] if recursive else ["-maxdepth", "1"]
-        data = self._files(kind, id_, "find", top, "-mindepth", "1", *depth, "-printf", "%y\\0%s\\0%m\\0%T@\\0%l\\0%p\\0")
-        fields = data.decode("utf-8", "surrogateescape").split("\0")[:-1]
-        items: List[File] = []
-        for i in range(0, len(fields), 6):
-            letter, size, mode, modified, target, name = fields[i:i + 6]
-            item: File = {"path": name[2:] if name.startswith("./") else name, "type": SHELL_TYPES.get(letter, "other"), "size": int(size), "mode": mode,  # type: ignore[typeddict-item]
-                          "modified": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(float(modified)))}
-            if letter == "l":
-                item["target"] = target
-            items.append(item)
-        return iter(sorted(items, key=lambda item: item["path"]))
+        return parse_find(self._files(kind, id_, *find_command(path, recursive)))
 
     def file_read(self, kind: str, id_: str, path: str) -> Iterator[bytes]:
         check_path(path)

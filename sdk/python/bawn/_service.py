@@ -8,11 +8,11 @@ import io
 import tarfile
 import time
 import uuid
-from typing import Any, BinaryIO, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, BinaryIO, Dict, Iterator, List, Mapping, Optional, Tuple, Union, cast
 
 from ._http import Http, parse_sse, _untimed
 from .errors import TimedOut, Unreachable
-from .types import ApplyRequest, Checkpoint, ExecRequest, File, Port, Review, Run, RunRequest, Sandbox, SandboxRequest
+from .types import ApplyRequest, BadField, Checkpoint, ExecRequest, File, NotFound, Port, Review, Run, RunRequest, Sandbox, SandboxRequest
 
 WAIT = 20  # seconds that one question for the end of a run lasts
 
@@ -34,6 +34,35 @@ def pack(files: Mapping[str, Union[str, bytes]]) -> bytes:
             info.size, info.mode, info.mtime = len(content), 0o644, int(time.time())
             tar.addfile(info, io.BytesIO(content))
     return out.getvalue()
+
+
+# What a folder has, by the program `find` inside: names may have any byte but NUL.
+FIND_TYPES = {"f": "file", "d": "folder", "l": "link"}
+
+
+def check_path(path: str) -> str:
+    """Of a file of the workspace, as the service checks it."""
+    if not path or path.startswith("/") or ".." in path.split("/") or "\0" in path:
+        raise BadField(f"'{path}' is not a path in the workspace", field="path", status=400)
+    return path
+
+
+def find_command(path: str, recursive: bool) -> List[str]:
+    top = "./" + check_path(path) if path else "."
+    return ["find", top, "-mindepth", "1", *([] if recursive else ["-maxdepth", "1"]), "-printf", "%y\\0%s\\0%m\\0%T@\\0%l\\0%p\\0"]
+
+
+def parse_find(data: bytes) -> Iterator[File]:
+    fields = data.decode("utf-8", "surrogateescape").split("\0")[:-1]
+    items: List[File] = []
+    for i in range(0, len(fields), 6):
+        letter, size, mode, modified, target, name = fields[i:i + 6]
+        item: Dict[str, Any] = {"path": name[2:] if name.startswith("./") else name, "type": FIND_TYPES.get(letter, "other"), "size": int(size),
+                                "mode": mode.rjust(4, "0"), "modified": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(float(modified)))}
+        if letter == "l":
+            item["target"] = target
+        items.append(cast(File, item))
+    return iter(sorted(items, key=lambda item: item["path"]))
 
 
 class ServiceStream:
@@ -163,9 +192,31 @@ class Service:
     # -- files and changes
 
     def file_list(self, kind: str, id_: str, path: str, recursive: bool) -> Iterator[File]:
+        if self._set_aside(kind, id_):
+            return parse_find(b"".join(self._inside(id_, *find_command(path, recursive))))
         return self._pages("listFiles", {"path": path or None, "recursive": recursive or None, "limit": 1000}, {"kind": kind, "id": id_})
 
+    def _set_aside(self, kind: str, id_: str) -> bool:
+        """Whether the sandbox has a version of the workspace that only the inside sees."""
+        details = self.box_get(id_).get("details") or {} if kind == "sandboxes" else {}
+        return details.get("mode") in ("overlay", "sync", "worktree") and details.get("status", "running") == "running"
+
+    def _inside(self, id_: str, *command: str) -> Iterator[bytes]:
+        stream, error = self.box_exec(id_, {"command": list(command)}), bytearray()
+        try:
+            for name, data in stream:
+                if name == "stdout":
+                    yield data
+                elif len(error) < 4096:
+                    error += data
+        finally:
+            stream.close()
+        if stream.end and stream.end["status"] != 0:
+            raise NotFound(error.decode(errors="replace").strip(), status=404)
+
     def file_read(self, kind: str, id_: str, path: str) -> Iterator[bytes]:
+        if self._set_aside(kind, id_):
+            return self._inside(id_, "cat", "--", check_path(path))
         return self.http.open("readFile", path={"kind": kind, "id": id_}, query={"path": path}).chunks()
 
     def file_write(self, kind: str, id_: str, path: str, data: Union[bytes, BinaryIO], executable: bool) -> None:

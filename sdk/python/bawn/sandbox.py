@@ -207,6 +207,7 @@ class _Workspace:
             self._api.file_write(self._kind, self.id, path or os.path.basename(os.fspath(source)), f, executable)
 
     def read_file(self, path: str) -> bytes:
+        """A file as the commands inside see it. With a service, what a *run* changed is in its workspace after apply()."""
         return b"".join(self.iter_file(path))
 
     def read_text(self, path: str) -> str:
