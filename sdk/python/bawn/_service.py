@@ -65,6 +65,9 @@ def parse_find(data: bytes) -> Iterator[File]:
     return iter(sorted(items, key=lambda item: item["path"]))
 
 
+PUT_SCRIPT = 'mkdir -p -- "${2%/*}" && cat < "$1" > "$2.$1" && chmod "$3" "$2.$1" && mv -f -- "$2.$1" "$2"'
+
+
 class ServiceStream:
     """A command in a sandbox: output while it runs, then its end."""
 
@@ -92,6 +95,7 @@ class Service:
 
     def __init__(self, http: Http) -> None:
         self.http = http
+        self.modes: Dict[str, str] = {}  # of workspaces, by sandbox
 
     def close(self) -> None:
         self.http.close()
@@ -99,7 +103,9 @@ class Service:
     # -- sandboxes
 
     def box_create(self, request: SandboxRequest, more: Mapping[str, Any]) -> Sandbox:
-        return self.http.json("createSandbox", json_body=request, key=uuid.uuid4().hex)
+        made: Sandbox = self.http.json("createSandbox", json_body=request, key=uuid.uuid4().hex)
+        self.modes[made["id"]] = request.get("shape", {}).get("mode", "overlay")
+        return made
 
     def box_get(self, box: str) -> Sandbox:
         return self.http.json("getSandbox", path={"id": box})
@@ -112,6 +118,7 @@ class Service:
 
     def box_delete(self, box: str) -> None:
         self.http.json("deleteSandbox", path={"id": box})
+        self.modes.pop(box, None)
 
     def box_list(self) -> Iterator[Sandbox]:
         return self._pages("listSandboxes", {})
@@ -197,9 +204,8 @@ class Service:
         return self._pages("listFiles", {"path": path or None, "recursive": recursive or None, "limit": 1000}, {"kind": kind, "id": id_})
 
     def _set_aside(self, kind: str, id_: str) -> bool:
-        """Whether the sandbox has a version of the workspace that only the inside sees."""
-        details = self.box_get(id_).get("details") or {} if kind == "sandboxes" else {}
-        return details.get("mode") in ("overlay", "sync", "worktree") and details.get("status", "running") == "running"
+        """Whether it is a sandbox that runs with a version of the workspace that only the inside sees."""
+        return kind == "sandboxes" and self.modes.get(id_, "overlay") not in ("direct", "ro") and self.box_get(id_)["state"] == "running"
 
     def _inside(self, id_: str, *command: str) -> Iterator[bytes]:
         stream, error = self.box_exec(id_, {"command": list(command)}), bytearray()
@@ -220,6 +226,19 @@ class Service:
         return self.http.open("readFile", path={"kind": kind, "id": id_}, query={"path": path}).chunks()
 
     def file_write(self, kind: str, id_: str, path: str, data: Union[bytes, BinaryIO], executable: bool) -> None:
+        if not self._set_aside(kind, id_):
+            self._put(kind, id_, path, data, executable)
+            return
+        # The workspace is below what the inside has changed: the file goes there under a name of its own, and is put in place inside.
+        name = f".bawn-put-{uuid.uuid4().hex}"
+        check_path(path)
+        self._put(kind, id_, name, data, False)
+        try:
+            b"".join(self._inside(id_, "sh", "-c", PUT_SCRIPT, "sh", name, "./" + path, "755" if executable else "644"))
+        finally:
+            self.file_delete(kind, id_, name)
+
+    def _put(self, kind: str, id_: str, path: str, data: Union[bytes, BinaryIO], executable: bool) -> None:
         self.http.json("writeFile", path={"kind": kind, "id": id_}, query={"path": path, "executable": executable or None}, body=data,
                        headers={"Content-Type": "application/octet-stream"})
 

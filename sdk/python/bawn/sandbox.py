@@ -301,7 +301,9 @@ class Process:
             kept[name] += data[:room]
             cut[name] += max(0, len(data) - room)
         end = self._stream.end or {}
-        return ExecResult(int(end.get("status", -1)), bytes(kept["stdout"]), bytes(kept["stderr"]), int(end.get("signal", 0)), cut["stdout"], cut["stderr"])
+        status = int(end.get("status", -1))
+        number = int(end.get("signal") or (status - 128 if 128 < status <= 192 else 0))
+        return ExecResult(status, bytes(kept["stdout"]), bytes(kept["stderr"]), number, cut["stdout"], cut["stderr"])
 
     @property
     def status(self) -> Optional[int]:
