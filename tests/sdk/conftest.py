@@ -5,6 +5,7 @@
     def test_other(python):                 python(SCRIPT) runs a script with the wheel as the runner; node(SCRIPT) the same with the npm package
 """
 
+import fcntl
 import importlib
 import json
 import os
@@ -13,23 +14,48 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import zlib
 
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PROGRAMS = pathlib.Path(os.environ.get("BAWN_AGENTS", "/var/tmp/bawn-agents"))
+sys.path.insert(0, str(HERE))
+from sdk_programs import PROGRAMS  # noqa: E402
+
+
+class Shared:
+    """A folder that every user can read, for what is built and installed: once, also if pytest has several workers. The last one removes it."""
+
+    def __init__(self):
+        self.top = pathlib.Path("/var/tmp", "bawn-sdk-test." + os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid())))
+        self.top.mkdir(mode=0o755, exist_ok=True)
+        self.lock = open(self.top / "lock", "w")
+        (self.top / f"user-{os.getpid()}").touch()
+
+    def make(self, name, build):
+        """Whether it was built is a file, because another worker may have done it."""
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
+        try:
+            if not (self.top / f"{name}.done").exists():
+                build(self.top)
+                (self.top / f"{name}.done").touch()
+        finally:
+            fcntl.flock(self.lock, fcntl.LOCK_UN)
+
+    def leave(self):
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
+        (self.top / f"user-{os.getpid()}").unlink()
+        if not [*self.top.glob("user-*")]:
+            shutil.rmtree(self.top)
+        self.lock.close()
 
 
 @pytest.fixture(scope="session")
 def installed():
-    """A folder that every user can read, for what is built and installed."""
-    top = pathlib.Path(tempfile.mkdtemp(prefix="bawn-sdk-test.", dir="/var/tmp"))
-    top.chmod(0o755)
-    yield top
-    shutil.rmtree(top)
+    shared = Shared()
+    yield shared
+    shared.leave()
 
 
 def run(*words, **more):
@@ -41,11 +67,15 @@ def run(*words, **more):
 @pytest.fixture(scope="session")
 def wheel(installed):
     """The interpreter of an environment that has the wheel and nothing else."""
-    run("/usr/bin/python3", ROOT / "sdk/python/backend.py", installed)
-    built, = installed.glob("*.whl")
-    run("/usr/bin/python3", "-m", "venv", installed / "venv")
-    run(installed / "venv/bin/python", "-m", "pip", "install", "--quiet", "--no-index", "--disable-pip-version-check", built)
-    return installed / "venv/bin/python"
+    def build(top):
+        run("/usr/bin/python3", ROOT / "sdk/python/backend.py", top)
+        built, = top.glob("bawn-*.whl")
+        run("/usr/bin/python3", "-m", "venv", "--without-pip", top / "venv")
+        pip, = pathlib.Path("/usr/share/python-wheels").glob("pip-*.whl")  # of Debian's python3-venv; in the environment it would take a minute
+        run(top / "venv/bin/python", pip / "pip", "install", "--quiet", "--no-index", "--disable-pip-version-check", built)
+
+    installed.make("wheel", build)
+    return installed.top / "venv/bin/python"
 
 
 @pytest.fixture(scope="session")
@@ -138,3 +168,45 @@ def pytest_collection_modifyitems(config, items):
     out = [item for item in items if is_left_out(item)]
     items[:] = [item for item in items if item not in out]
     config.hook.pytest_deselected(items=out)
+
+
+@pytest.fixture(scope="session")
+def package(installed):
+    """A folder with the npm package of sdk/typescript in its node_modules, and nothing else."""
+    compiler, types = PROGRAMS / "tsc/node_modules/.bin/tsc", PROGRAMS / "node-types/node_modules/@types"
+    for program in ("node", "npm", compiler):
+        if not shutil.which(program):
+            pytest.skip(f"needs the program {program} ({PROGRAMS}, see tools/agents)")
+
+    def build(top):
+        source, app = top / "typescript", top / "app"
+        shutil.copytree(ROOT / "sdk/typescript", source, ignore=shutil.ignore_patterns("dist", "node_modules"))
+        run(compiler, "-p", source, "--typeRoots", types)
+        app.mkdir(mode=0o755)
+        (app / "package.json").write_text('{"name": "app", "private": true, "type": "module"}')
+        npm = {**os.environ, "HOME": str(top), "npm_config_cache": str(top / "npm"), "npm_config_update_notifier": "false"}
+        run("npm", "pack", "--offline", "--pack-destination", top, cwd=source, env=npm)
+        built, = top.glob("bawn-*.tgz")
+        run("npm", "install", "--offline", "--no-audit", "--no-fund", built, cwd=app, env=npm)
+        assert sorted(p.name for p in (app / "node_modules").iterdir() if p.name[0] != ".") == ["bawn"]
+
+    installed.make("package", build)
+    return installed.top / "app"
+
+
+@pytest.fixture
+def node(runner, package):
+    """node(SCRIPT, *arguments): runs a module beside the package as the runner; what it printed."""
+    scripts = []
+
+    def go(text, *arguments, env=None):
+        script = package / f"{runner.top.name}-{len(scripts)}.mjs"
+        script.write_text(text)
+        scripts.append(script)
+        done = runner.run("node", script, *arguments, env={"BAWN": str(runner.path), "TMPDIR": "/var/tmp", **(env or {})})
+        assert done.rc == 0, done
+        return done.out.decode()
+
+    yield go
+    for script in scripts:
+        script.unlink()

@@ -7,6 +7,7 @@ import codecs
 import os
 import pathlib
 import re
+import socket
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union, cast
 
@@ -643,8 +644,12 @@ def _quietly(action: Callable[[], Any]) -> None:
 def _usual_socket() -> Optional[str]:
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     for path in ([f"{runtime}/bawn/api.sock"] if runtime else []) + [SYSTEM_SOCKET]:
-        if os.path.exists(path) and os.access(path, os.W_OK):
-            return f"unix://{path}"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
+            try:
+                s.connect(path)
+                return f"unix://{path}"
+            except OSError:
+                pass  # not there, not for us, or left over
     return None
 
 
