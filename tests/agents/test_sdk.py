@@ -4,8 +4,10 @@ crosses: not the user's own configuration of the agent, not the key. What comes 
 
 import json
 import pathlib
+import re
 
 import model_servers
+import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TASK = "Make the file, then read it."
@@ -86,3 +88,15 @@ def test_an_agent_by_the_sdk(net, models, agent):
     assert plain.end().rc == 0
     bodies = "\n".join(a["body"] for a in models.requests())
     assert bodies and "WONDERFULLY brief" not in bodies and "sound_the_probe" not in bodies and "CUT A RELEASE" not in bodies
+
+
+@pytest.mark.parametrize("agent", ["claude"], indirect=True)
+def test_the_example_of_the_documentation(net, models, agent):
+    """docs/sdk.md, as written; its MCP server does not exist, which the agent bears."""
+    text, = (block for block in re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs/sdk.md").read_text(), re.M | re.S) if "# with an agent" in block)
+    env = agent.set_secret(net, models.keys[agent.host])
+    done = net.popen("/usr/bin/python3", "-c", text, stdin=-3, stdout=-1, stderr=-1,
+                     env=agent.environ(BAWN=str(net.runner.path), PYTHONPATH=str(ROOT / "sdk/python"), PYTHONDONTWRITEBYTECODE="1", **env))
+    out, err = done.communicate()
+    assert done.returncode == 0 and b"+" + model_servers.CONTENT.encode() in out, err
+    assert (net.runner.workspace / model_servers.MADE).read_text() == model_servers.CONTENT + "\n"

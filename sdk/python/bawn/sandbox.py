@@ -534,7 +534,7 @@ def _capped(chunks: Iterator[bytes], most: int) -> bytes:
 class Client:
     """A service, or `bawn` itself.
 
-    url and token default to BAWN_URL and BAWN_TOKEN. Without a url: the socket of this user's service, or the system's, if there is one; otherwise
+    url and token default to BAWN_URL and BAWN_TOKEN; "local" is no service. Without a url: the socket of this user's service, or the system's, if there is one; otherwise
     no service is used (local). retry_seconds: how long a request that may be repeated is, while the service is away.
     require_review: apply() refuses what review() was not called for."""
 
@@ -542,6 +542,8 @@ class Client:
                  environ: Optional[Mapping[str, str]] = None, timeout: Optional[float] = 300.0, retry_seconds: float = 30.0, ca: Optional[str] = None,
                  require_review: bool = False) -> None:
         url = url or (None if local else os.environ.get("BAWN_URL")) or (None if local else _usual_socket())
+        if url == "local":
+            url, local = None, True
         self.require_review = require_review
         self._api: Union[Service, Local]
         if local or (url is None and local is None):

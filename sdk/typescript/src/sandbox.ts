@@ -464,7 +464,7 @@ export class Run extends Workspace {
 }
 
 export interface ClientOptions {
-  /** unix:///PATH, http://HOST:PORT or https://HOST:PORT; default: BAWN_URL, then the socket of this user's service or the system's. */
+  /** unix:///PATH, http://HOST:PORT or https://HOST:PORT; "local": no service; default: BAWN_URL, then the socket of this user's service or the system's. */
   url?: string;
   /** Default: BAWN_TOKEN. */
   token?: string;
@@ -485,9 +485,11 @@ export class Client {
   private readonly requireReview: boolean;
 
   constructor(options: ClientOptions = {}) {
-    const url = options.url ?? (options.local ? undefined : process.env["BAWN_URL"] ?? usualSocket());
+    const named = options.url ?? (options.local ? undefined : process.env["BAWN_URL"] || usualSocket());
+    const local = named === "local" || options.local;
+    const url = local ? undefined : named;
     this.requireReview = options.requireReview ?? false;
-    if (options.local || (url === undefined && options.local === undefined)) this.api = new Local(options.program, options.environ);
+    if (local || (url === undefined && options.local === undefined)) this.api = new Local(options.program, options.environ);
     else if (url === undefined) throw new TypeError("no service is configured: give its url, or set BAWN_URL");
     else {
       const ca = options.ca ?? (process.env["BAWN_CA"] ? fs.readFileSync(process.env["BAWN_CA"]) : undefined);
@@ -562,12 +564,21 @@ function usualSocket(): string | undefined {
   for (const path of [...(runtime ? [`${runtime}/bawn/api.sock`] : []), SYSTEM_SOCKET]) {
     try {
       fs.accessSync(path, fs.constants.W_OK);
-      return `unix://${path}`;
+      if (isListening(path)) return `unix://${path}`;
     } catch {
       // not there, or not for us
     }
   }
   return undefined;
+}
+
+/** A socket may be left over from a service that has ended. A constructor cannot connect, but the kernel has a list. */
+function isListening(path: string): boolean {
+  try {
+    return fs.readFileSync("/proc/net/unix", "utf8").split("\n").some((line) => line.endsWith(` ${path}`) && line.split(/\s+/)[3] === "00010000");
+  } catch {
+    return true; // no such list: the first request will tell
+  }
 }
 
 /** One command, or one agent, in a sandbox of its own. */
