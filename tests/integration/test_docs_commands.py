@@ -20,7 +20,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
 PROGRAMS = ("bawn", "bawn-key", "make", "git", "cd", "source", "sudo", "apt", "curl", "ssh-add", "npm", "tests/network/load.py")
-OUTPUT = ("text", "json", "output", "diff")
+OUTPUT = ("text", "json", "output", "diff", "python", "typescript")  # the last two: tests/sdk/test_docs.py
 PLACEHOLDER = re.compile(r"\[|(?<![\w$/-])(NAME|HOST|COMMAND|ARG|ARGUMENTS|SANDBOX|RUN|FILE|FOLDER|PATH|DIR|KEY|VALUE|OLD|NEW|AGENT|ID|MODE)(?![\w=])|…")
 
 # What cannot run here, and why. Searched for in the command.
@@ -30,6 +30,7 @@ NOT_RUN = [
     (r"bawn agents --install", "installs from the network: tests/network/test_agent_install.py"),
     (r"^(sudo )?make( try| check| bench| install.*)?$", "builds, tests or installs Bawn itself: the check does"),
     (r"^(sudo )?(apt|apt-get) ", "installs packages"),
+    (r"sdk/(python|typescript)", "builds an SDK: tests/sdk"),
     (r"^tests/network/load.py", "takes ten minutes and longer: tests/network/test_load.py"),
     (r"^git clone|^cd bawn", "downloads Bawn"),
     (r"^bawn (shell|attach|top)\b|^bawn review .*-i\b|^bawn review -i", "needs a terminal: test_exec.py, test_top.py, test_review.py"),

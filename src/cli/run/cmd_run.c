@@ -22,6 +22,8 @@ enum { RESULT_MAX = 2 * 1024 * 1024 };
 /* clang-format off */
 static const struct opt opts[] = {
     RUN_COMMON_OPTS,
+    {0, 0, "agent-setup", "FILE", "with --agent: instructions, skills and MCP servers for this run, as JSON (see docs/agents.md)", "@file",
+     OPT_TO_TEXT(struct run_args, request.agent_setup)},
     {0, 0, "each", "LIST", "once for each of A,B,C (or of the lines of @FILE, or - for stdin), which stands for {}", NULL,
      OPT_TO_TEXT(struct run_args, each)},
     RUN_BATCH_OPTS,

@@ -20,7 +20,8 @@ bool agent_name_ok(const char *name) {
 
 void agent_done(struct agent *a) {
     char *const texts[] = {a->name,        a->title,      a->docs,        a->command,    a->package,  a->secret_name,
-                           a->secret_host, a->answer_env, a->answer_file, a->answer_yes, a->answer_no};
+                           a->secret_host, a->answer_env, a->answer_file, a->answer_yes, a->answer_no, a->instructions,
+                           a->skills, a->mcp_file};
     struct strv *const lists[] = {&a->args,        &a->env,        &a->home,         &a->files,        &a->hosts,
                                   &a->deny,        &a->secret_env, &a->config_files, &a->config_parts, &a->config_as,
                                   &a->config_runs, &a->url_env,    &a->url_args};
@@ -108,7 +109,8 @@ static const char instructions[] =
     "  which holds at once. Do not look for a way around it.\n"
     "- Changes that would run programs on the user's machine (git hooks, editor tasks) are refused, or wait for the user's review.\n";
 
-static int read_instructions(struct jsonwalk *w, json_t *v, void *list, struct err *err) {
+static int read_instructions(struct jsonwalk *w, json_t *v, void *agent, struct err *err) {
+    struct agent *a = agent;
     int r;
 
     if (!json_is_string(v))
@@ -116,7 +118,10 @@ static int read_instructions(struct jsonwalk *w, json_t *v, void *list, struct e
     r = check_path(w, json_string_value(v), err);
     if (r < 0)
         return r;
-    return strv_add(list, json_string_value(v)) < 0 || strv_add(list, instructions) < 0 ? err_oom(err) : 0;
+    return str_set(&a->instructions, json_string_value(v)) < 0 || strv_add(&a->files, json_string_value(v)) < 0 ||
+                   strv_add(&a->files, instructions) < 0
+               ? err_oom(err)
+               : 0;
 }
 
 static int read_command(struct jsonwalk *w, json_t *v, void *slot, struct err *err) {
@@ -182,6 +187,25 @@ static int read_answer(struct jsonwalk *w, json_t *v, void *agent, struct err *e
     return r;
 }
 
+static int read_form(struct jsonwalk *w, json_t *v, void *slot, struct err *err) {
+    static const char *const forms[] = {"claude", "codex", "gemini", "opencode"};
+    int i = json_is_string(v) ? str_index(json_string_value(v), forms, ARRAY_LEN(forms)) : -1;
+
+    if (i < 0)
+        return jsonwalk_fail(w, err, "must be \"claude\", \"codex\", \"gemini\" or \"opencode\"");
+    *(enum agent_mcp *)slot = (enum agent_mcp)i;
+    return 0;
+}
+
+static int read_mcp(struct jsonwalk *w, json_t *v, void *agent, struct err *err) {
+    static const struct jsonwalk_key keys[] = {{"file", read_path, AT(mcp_file)}, {"form", read_form, AT(mcp_form)}};
+    int r = jsonwalk_members(w, v, keys, ARRAY_LEN(keys), agent, err);
+
+    if (r == 0 && (!json_object_get(v, "file") || !json_object_get(v, "form")))
+        return jsonwalk_fail(w, err, "needs \"file\" and \"form\"");
+    return r;
+}
+
 static int read_doc(const struct jsonfile *d, const char *name, struct agent *ret, struct err *err) {
     static const struct jsonwalk_key keys[] = {
         {"name", read_name, 0},
@@ -193,7 +217,9 @@ static int read_doc(const struct jsonfile *d, const char *name, struct agent *re
         {"env", read_env, AT(env)},
         {"home", read_paths, AT(home)},
         {"files", read_files, AT(files)},
-        {"instructions", read_instructions, AT(files)},
+        {"instructions", read_instructions, 0},
+        {"skills", read_path, AT(skills)},
+        {"mcp", read_mcp, 0},
         {"hosts", read_list, AT(hosts)},
         {"deny", read_list, AT(deny)},
         {"secret", read_secret, 0},

@@ -11,6 +11,9 @@ struct err;
 
 enum { AGENT_NAME_MAX = 32, AGENT_LIST_MAX = 64 };
 
+/* The form that an agent wants its MCP servers in (ops/agent/setup_servers.c). */
+enum agent_mcp { AGENT_MCP_CLAUDE, AGENT_MCP_CODEX, AGENT_MCP_GEMINI, AGENT_MCP_OPENCODE };
+
 struct agent {
     char *name, *title, *docs;
     char *command;    /* name of the program */
@@ -32,6 +35,10 @@ struct agent {
     /* The question whether to use the key of a variable (ops/agent/agent_answer.h): the variable, the JSON file below the home, and in it the
      * lists of the ends of keys that were said yes and no to, as "a.b". NULL: it does not ask. */
     char *answer_env, *answer_file, *answer_yes, *answer_no;
+    /* For --agent-setup (ops/agent/agent_setup.h), below the home: the file of its instructions, the folder of its skills, the file of its MCP
+     * servers. NULL: it has none. */
+    char *instructions, *skills, *mcp_file;
+    enum agent_mcp mcp_form;
 };
 
 bool agent_name_ok(const char *name);

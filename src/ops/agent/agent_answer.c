@@ -43,7 +43,7 @@ static int put_file(int home, const char *path, const char *content, const struc
     return r == -ESTALE ? 0 : r;
 }
 
-int agent_answer_files(const struct agent *a, const char *home, const char *folder, struct err *err) {
+int agent_answer_files(const struct agent *a, const char *home, const char *folder, bool replace, struct err *err) {
     const struct manifest_stamp nothing = {0};
     CLEANUP(closep) int fd = open_home(folder, err);
     int r = MIN_OF(fd, 0);
@@ -51,7 +51,7 @@ int agent_answer_files(const struct agent *a, const char *home, const char *fold
     for (size_t i = 0; r == 0 && i + 1 < a->files.len; i += 2) {
         const char *path = path_in_home(a->files.v[i], home);
 
-        r = path ? put_file(fd, path, a->files.v[i + 1], &nothing, err) : 0;
+        r = path ? put_file(fd, path, a->files.v[i + 1], replace ? NULL : &nothing, err) : 0;
     }
     return r;
 }

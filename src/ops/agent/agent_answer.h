@@ -15,8 +15,8 @@ struct err;
 struct host_facts;
 struct settings;
 
-/* The files of the preset in `home`, one of its folders, which is `folder` on the host. */
-int agent_answer_files(const struct agent *a, const char *home, const char *folder, struct err *err);
+/* The files of the preset in `home`, one of its folders, which is `folder` on the host. replace: also where the agent has one of its own. */
+int agent_answer_files(const struct agent *a, const char *home, const char *folder, bool replace, struct err *err);
 /* The question about the key, if its file is in this folder. */
 int agent_answer_key(const struct agent *a, const char *home, const char *folder, const struct settings *s,
                      const struct host_facts *facts, struct err *err);

@@ -9,12 +9,13 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "ops/agent/agent_answer.h"
+#include "ops/agent/agent_setup.h"
 #include "ops/agent/agent_url.h"
 #include "ops/notice.h"
 #include "supervisor/credential/credentials.h"
 #include "supervisor/session/volumes.h"
 
-enum { HINT_MAX = 4096, PORT_HTTPS = 443 };
+enum { HINT_MAX = 4096, PORT_HTTPS = 443, SETUP_HASH = 16 /* so much of it is in a name */ };
 
 void agent_run_done(struct agent_run *r) {
     agent_done(&r->preset);
@@ -66,9 +67,11 @@ int agent_add_hosts(const struct agent *a, char *const *environ_, struct setting
     return agent_url_allow(a, environ_, s, err);
 }
 
-/* ".local/share/opencode" is one folder of the volume. */
-static int keep_home(struct agent_run *run, const char *home, const struct host_facts *facts, struct err *err) {
-    CLEANUP(freep) char *sub = str_dupf("agent-%s/%s", run->preset.name, home), *folder = NULL;
+/* ".local/share/opencode" is one folder of the volume. setup: its hash; NULL: none */
+static int keep_home(struct agent_run *run, const char *home, const char *setup, const struct host_facts *facts, struct err *err) {
+    CLEANUP(freep) char *sub =
+        str_dupf("agent-%s%s%.*s/%s", run->preset.name, setup ? "-" : "", SETUP_HASH, setup ? setup : "", home);
+    CLEANUP(freep) char *folder = NULL;
     int r = 0;
 
     if (!sub)
@@ -76,7 +79,7 @@ static int keep_home(struct agent_run *run, const char *home, const struct host_
     for (char *p = strchr(sub, '/') + 1; *p; p++)
         *p = *p == '/' ? '-' : *p;
     r = volumes_folder(facts, sub, &folder, err);
-    r = r < 0 ? r : agent_answer_files(&run->preset, home, folder, err);
+    r = r < 0 ? r : agent_answer_files(&run->preset, home, folder, setup != NULL, err);
     return r < 0 ? r : strv_add(&run->home, folder) < 0 || strv_add(&run->home, home) < 0 ? err_oom(err) : 0;
 }
 
@@ -147,18 +150,21 @@ static int note_credential(const struct agent_run *run, const struct agent_url *
 int agent_run_prepare(struct agent_run *run, const struct agent_wanted *w, const struct host_facts *facts, struct settings *s,
                       struct err *err) {
     CLEANUP(agent_program_done) struct agent_program p = {0};
+    CLEANUP(agent_setup_done) struct agent_setup setup = {0};
     struct agent_url url;
     int r = agent_read(w->name, facts->environ_, facts->home, &run->preset, err);
 
     if (r <= 0)
-        return r;
-    r = agent_url_first(&run->preset, s, facts->environ_, &url, err);
+        return r < 0 || !w->setup ? r : err_usage(err, "--agent-setup needs an agent with a preset, not '%s'", w->name);
+    r = w->setup ? agent_setup_read(w->setup, &setup, err) : 0;
+    r = r < 0 || !w->setup ? r : agent_setup_add(&setup, &run->preset, err);
+    r = r < 0 ? r : agent_url_first(&run->preset, s, facts->environ_, &url, err);
     r = r < 0 ? r : find_program(&run->preset, w, facts, &p, err);
     r = r < 0 ? r : make_argv(run, &p, &url, w, facts->workspace, err);
     r = r < 0 ? r : add_settings(run, &p, facts->environ_, s, err);
     r = r < 0 ? r : note_credential(run, &url, facts, s, w->notice, err);
     for (size_t i = 0; r == 0 && !w->dry_run && i < run->preset.home.len; i++)
-        r = keep_home(run, run->preset.home.v[i], facts, err);
+        r = keep_home(run, run->preset.home.v[i], w->setup ? setup.hash : NULL, facts, err);
     if (r == 0 && w->config.mode && !w->dry_run)
         r = agent_config_bring(&run->preset, &w->config, facts, &run->home, w->notice, err);
     for (size_t i = 0; r == 0 && i + 1 < run->home.len; i += 2) /* last: the user's own settings may be in the same file */

@@ -6,6 +6,7 @@
  *
  *     $XDG_STATE_HOME/bawn/agents/NAME/                                node_modules of `bawn agents --install NAME`; runs see it read-only
  *     $XDG_STATE_HOME/bawn/volumes/<project>/agent-NAME/<folder>       ~/.claude and the like, for this project
+ *     $XDG_STATE_HOME/bawn/volumes/<project>/agent-NAME-<hash>/<folder> the same for runs with this setup (agent_setup.h)
  */
 #pragma once
 
@@ -54,6 +55,7 @@ struct agent_wanted {
     char **argv; /* its arguments */
     size_t argc;
     bool dry_run;              /* nothing is installed or made */
+    const char *setup;         /* file of agent_setup.h; NULL: none */
     struct config_wish config; /* its mode is NULL: the user's own settings stay out */
     const struct notice *notice;
 };

@@ -44,6 +44,7 @@ static int prepare_agent(struct run_prepared *p, struct err *err) {
                                         .argv = q->argv,
                                         .argc = q->argc,
                                         .dry_run = q->dry_run,
+                                        .setup = q->agent_setup,
                                         .config = {.mode = q->agent_config, .confirm = q->confirm},
                                         .notice = q->notice};
     int r = agent_run_prepare(&p->agent, &wanted, &p->facts, &p->settings, err);
@@ -189,6 +190,8 @@ int run_prepare(const struct run_request *q, struct run_prepared *p, struct err 
             "sandbox forbid both; build and run containers outside, or use --system writable for packages");
     if (q->agent_config && !q->agent)
         return err_usage(err, "--agent-config goes with --agent");
+    if (q->agent_setup && (!q->agent || q->agent_config))
+        return err_usage(err, "--agent-setup goes with --agent, and without --agent-config");
     r = host_facts(&p->facts, &p->owned, err);
     r = r < 0 ? r : load_settings(p, err);
     if (r < 0 || p->settings.mode == MODE_OFF)

@@ -14,6 +14,7 @@ struct run_request {
     const char *dir;          /* the workspace; NULL: the current folder */
     const char *agent;        /* its settings, and its program if it has a preset (ops/agent/agent_run.h); NULL: none */
     const char *agent_config; /* the user's own settings of the agent: "ask", "yes"; NULL: they stay out */
+    const char *agent_setup;  /* file of ops/agent/agent_setup.h; NULL: none */
     bool (*confirm)(const struct strv *runs,
                     void *arg); /* for "ask": lists what they run, and asks; NULL: there is no terminal */
     const char *name;           /* of the run; NULL: none */
