@@ -61,7 +61,7 @@ def test_agent_in_docker(net, models, agent, docker):
 @pytest.mark.parametrize("agent", IN_IMAGE, indirect=True)
 def test_agent_with_the_programs_of_an_image(net, models, agent):
     node = shutil.which("node")
-    paths = [*host_image.paths(), *host_image.program(node), *host_image.program("/usr/bin/git"), str(agent.program.parent.parent.parent)]
+    paths = [*host_image.paths(), *(p for name in (node, "/usr/bin/git", str(agent.program)) for p in host_image.program(name)), str(agent.program.parent.parent.parent)]
     r = agent.runner.bawn("image", "from-host", "-t", "agents/image", *sorted(set(paths)))
     assert r.rc == 0, r
     key, run = loop(net, models, agent, {}, "--image", "agents/image", "--env", f"PATH={agent.program.parent}:/usr/bin:/bin")

@@ -243,7 +243,8 @@ def test_many_first_calls(kept):
     for _ in range(3):
         with connect(kept) as c:
             for number in [c.begin("exec", command="true") for _ in range(25)]:
-                assert c.end(number, "exec")["structuredContent"]["exit_status"] == 0
+                answer = c.end(number, "exec")
+                assert answer.get("structuredContent", {}).get("exit_status") == 0, answer
         assert kept.bawn("stop", "--all", "-t", "0").rc == 0
 
 
