@@ -139,8 +139,8 @@ struct container_folder {
 
 /* engine: its program; where: the machine, "" for this one. */
 int container_folder_make(const char *engine, const char *where, struct container_folder *ret, struct err *err);
-/* The process and machine that a label names; -EINVAL: none of ours. */
-int container_label_parse(const char *label, int *ret_pid, unsigned long long *ret_start);
+/* The process of this machine that a label names; -EINVAL: none of ours. Labels of earlier versions name no machine, and are those of this one's engine. */
+int container_label_parse(const char *label, bool remote, int *ret_pid, unsigned long long *ret_start);
 /* Removes those of dead runs. */
 void container_folder_sweep(const struct container_folder *f);
 /* mounted: what is below /run/bawn is mounted there, so its names have to be in it. */

@@ -130,14 +130,15 @@ static void name_machine(char ret[static MACHINE_SIZE]) {
     snprintf(ret, MACHINE_SIZE, "%.*s", MACHINE_SIZE - 1, hex);
 }
 
-int container_label_parse(const char *label, int *ret_pid, unsigned long long *ret_start) {
+int container_label_parse(const char *label, bool remote, int *ret_pid, unsigned long long *ret_start) {
     char ours[MACHINE_SIZE];
     const char *machine = strchr(label, '-');
 
     machine = machine ? strchr(machine + 1, '-') : NULL;
     name_machine(ours);
-    return machine && str_eq(machine + 1, ours) && sscanf(label, "%d-%llu", ret_pid, ret_start) == 2 && *ret_pid > 0 ? 0
-                                                                                                                     : -EINVAL;
+    if (machine ? !str_eq(machine + 1, ours) : remote)
+        return -EINVAL;
+    return sscanf(label, "%d-%llu", ret_pid, ret_start) == 2 && *ret_pid > 0 ? 0 : -EINVAL;
 }
 
 /* "docker", or "docker-1a2b3c4d" for one of another machine: what a killed run left can only be removed there. */

@@ -9,22 +9,22 @@
 enum { RM_WORDS = 4, IDS_MAX = 64 * 1024, SAID_MAX = 16 * 1024 };
 
 /* label NULL: those whose supervisor is dead; else that one's. */
-static bool is_stale(const char *of, const char *label) {
+static bool is_stale(const char *of, const char *label, bool remote) {
     unsigned long long start;
     int pid;
 
     if (label)
         return str_eq(of, label);
-    return container_label_parse(of, &pid, &start) == 0 && process_is_dead(pid, start);
+    return container_label_parse(of, remote, &pid, &start) == 0 && process_is_dead(pid, start);
 }
 
-static int add_ids(char *lines, const char *label, struct strv *ret) {
+static int add_ids(char *lines, const char *label, bool remote, struct strv *ret) {
     for (char *line = lines; line && *line;) {
         char *end = strchr(line, '\n'), *of = strchr(line, ' ');
 
         if (end)
             *end = 0;
-        if (of && is_stale(of + 1, label) && strv_addf(ret, "%.*s", (int)(of - line), line) < 0)
+        if (of && is_stale(of + 1, label, remote) && strv_addf(ret, "%.*s", (int)(of - line), line) < 0)
             return -ENOMEM;
         line = end ? end + 1 : NULL;
     }
@@ -38,7 +38,7 @@ static int list_stale(const struct container_box *b, const char *label, struct s
         (char *)(uintptr_t)b->kind->label_format, NULL};
     int r = container_call(&b->cli, list, NULL, &ids, &said);
 
-    return r != 0 ? r : add_ids(ids.data, label, ret);
+    return r != 0 ? r : add_ids(ids.data, label, b->remote, ret);
 }
 
 int container_remove(const struct container_box *b, const char *label) {
