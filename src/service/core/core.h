@@ -30,12 +30,12 @@ struct core;
 struct core_worker;
 
 /* What was used in the last hour, in parts of a minute. */
-struct use {
+struct usage_part {
     uint64_t runs, cpu_us, sent;
 };
 struct hour_use {
     uint64_t minute[HOUR_PARTS];
-    struct use parts[HOUR_PARTS];
+    struct usage_part parts[HOUR_PARTS];
 };
 
 struct tenant {
@@ -120,9 +120,10 @@ struct core {
     int tcp[API_LISTEN_MAX];
     size_t n_tcp;
     pid_t front_pid, cleaner_pid, measure_pid;
-    int measured; /* what it prints */
+    int measured;  /* what it prints */
     uint64_t disk; /* of all tenants */
-    uint64_t front_at_ms, clean_at_ms, drain_at_ms, measure_at_ms, measure_began_ms, measure_ms; /* measure_ms: how long it took */
+    uint64_t front_at_ms, clean_at_ms, drain_at_ms, measure_at_ms, measure_began_ms,
+        measure_ms; /* measure_ms: how long it took */
 
     struct tenant **tenants;
     size_t n_tenants, turn; /* whose turn it is */
@@ -161,8 +162,8 @@ void core_tenant_remove(struct core *c, struct tenant *t);
 void core_tenant_trash(struct core *c, const struct tenant *t);           /* its folder */
 int core_tenant_place(struct core *c, struct tenant *t, struct err *err); /* its folders */
 void tenant_free(struct tenant *t);
-void hour_add(struct hour_use *h, uint64_t now_ns, const struct use *add);
-struct use hour_sum(const struct hour_use *h, uint64_t now_ns);
+void hour_add(struct hour_use *h, uint64_t now_ns, const struct usage_part *add);
+struct usage_part hour_sum(const struct hour_use *h, uint64_t now_ns);
 
 /* What a program gets that works as a tenant. */
 struct core_spawn {

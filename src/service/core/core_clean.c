@@ -16,7 +16,15 @@
 #include "os/spawn.h"
 #include "service/core/core.h"
 
-enum { CLEAN_EVERY_MS = 60 * 1000, OLD_AT_ONCE = 16, CLEAN_AGAIN_MS = 2000, MEASURE_SOON_MS = 500, MEASURE_SHARE = 20 /* of the time it may take at most: one part in so many */, MEASURED_MAX = 1 << 20, DISK_RETRY = 60 };
+enum {
+    CLEAN_EVERY_MS = 60 * 1000,
+    OLD_AT_ONCE = 16,
+    CLEAN_AGAIN_MS = 2000,
+    MEASURE_SOON_MS = 500,
+    MEASURE_SHARE = 20 /* of the time it may take at most: one part in so many */,
+    MEASURED_MAX = 1 << 20,
+    DISK_RETRY = 60
+};
 #define HOUR_NS (3600 * UINT64_C(1000000000))
 
 static int remove_old_run(struct run_row *row, void *arg) {

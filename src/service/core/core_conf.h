@@ -21,20 +21,20 @@ struct core_conf {
     char *certificate, *key;        /* PEM; both or none */
     bool any_user;                  /* every local user is a tenant, through the socket */
     bool full_sync;
-    uint64_t running;    /* the most runs at once */
-    uint64_t queued;     /* the most runs that wait */
-    uint64_t uid_base;   /* of tenants: this + its number */
-    uint64_t output_max; /* bytes of each stream of a run */
-    uint64_t keep_hours; /* what is left of a run is removed after this time */
+    uint64_t running;     /* the most runs at once */
+    uint64_t queued;      /* the most runs that wait */
+    uint64_t uid_base;    /* of tenants: this + its number */
+    uint64_t output_max;  /* bytes of each stream of a run */
+    uint64_t keep_hours;  /* what is left of a run is removed after this time */
     uint64_t disk_budget; /* bytes of all tenants; past it the oldest runs are removed. 0: none */
     uint64_t upload_max, json_max;
     uint64_t quotas[QUOTAS]; /* of a tenant that has none of its own */
     struct core_class *classes;
     size_t n_classes;
-    char *log;          /* its file; NULL: stderr */
-    uint64_t log_size;  /* bytes; then it is rotated */
-    uint64_t log_files; /* older ones */
-    char *bawn, *helpers;    /* the program, and the folder of the others */
+    char *log;            /* its file; NULL: stderr */
+    uint64_t log_size;    /* bytes; then it is rotated */
+    uint64_t log_files;   /* older ones */
+    char *bawn, *helpers; /* the program, and the folder of the others */
 };
 void core_conf_done(struct core_conf *c);
 

@@ -6,7 +6,7 @@
  * Neither lost nor written twice by kill -9: the lines of a turn and the offset that they belong to are committed with what they tell of, and
  * written after the commit. A bawnd that begins writes those of the last turn again, to the same place.
  *
- * What is older than EVENTS_KEPT bytes is given back to the file system as a hole; offsets stay what they were.
+ * What is older than EVENTS_STORED bytes is given back to the file system as a hole; offsets stay what they were.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #include "os/fd.h"
 #include "service/core/core.h"
 
-#define EVENTS_KEPT (UINT64_C(64) << 20)
+#define EVENTS_STORED (UINT64_C(64) << 20)
 #define EVENTS_STEP (UINT64_C(16) << 20)
 
 static int open_events(struct core *c, struct tenant *t, struct err *err) {
@@ -73,15 +73,16 @@ static int store_events(struct core *c, struct tenant *t, struct err *err) {
 static void forget_old_events(const struct tenant *t) {
     uint64_t before = t->events_at - t->events_out.len;
 
-    if (t->events_at > EVENTS_KEPT && t->events_at / EVENTS_STEP != before / EVENTS_STEP)
-        fallocate(t->events, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)(t->events_at - EVENTS_KEPT));
+    if (t->events_at > EVENTS_STORED && t->events_at / EVENTS_STEP != before / EVENTS_STEP)
+        fallocate(t->events, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)(t->events_at - EVENTS_STORED));
 }
 
 static void write_events(struct core *c, struct tenant *t) {
     ssize_t n = pwrite(t->events, t->events_out.data, t->events_out.len, (off_t)t->events_at);
 
     if (n != (ssize_t)t->events_out.len)
-        core_log(c, "error", "events", t->row.name, "the events cannot be written: %s", n < 0 ? strerror(errno) : "the disk is full");
+        core_log(c, "error", "events", t->row.name, "the events cannot be written: %s",
+                 n < 0 ? strerror(errno) : "the disk is full");
     t->events_at += t->events_out.len;
     forget_old_events(t);
     buf_clear(&t->events_out);

@@ -178,7 +178,7 @@ int core_add_run(struct core *c, struct live_run *r, struct err *err) {
         return n;
     index_run(c, r);
     queue_add(c, r);
-    hour_add(&r->tenant->use, r->row.created_ns, &(struct use){.runs = 1});
+    hour_add(&r->tenant->use, r->row.created_ns, &(struct usage_part){.runs = 1});
     core_event(c, r->tenant, "run", r->row.id, run_state_names[RUN_QUEUED], NULL);
     c->counts.accepted++;
     return 0;
@@ -302,7 +302,7 @@ void core_end_run(struct core *c, struct live_run *r) {
         core_log(c, "error", "database", r->row.id, "%s", err.msg);
     if (r->row.state == RUN_FAILED || (r->row.state == RUN_CANCELLED && r->task < 0))
         place_fail_event(c, r);
-    hour_add(&t->use, clock_mark(), &(struct use){.cpu_us = r->row.cpu_us, .sent = r->row.sent});
+    hour_add(&t->use, clock_mark(), &(struct usage_part){.cpu_us = r->row.cpu_us, .sent = r->row.sent});
     core_event(c, t, "run", r->row.id, run_state_names[r->row.state], r->row.reason);
     core_log_run(c, &r->row);
     core_measure_soon(c);

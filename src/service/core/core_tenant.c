@@ -25,22 +25,22 @@
 
 #define MINUTE_NS (60 * UINT64_C(1000000000))
 
-void hour_add(struct hour_use *h, uint64_t now_ns, const struct use *add) {
+void hour_add(struct hour_use *h, uint64_t now_ns, const struct usage_part *add) {
     uint64_t minute = now_ns / MINUTE_NS;
     size_t i = minute % HOUR_PARTS;
 
     if (h->minute[i] != minute) {
         h->minute[i] = minute;
-        h->parts[i] = (struct use){0};
+        h->parts[i] = (struct usage_part){0};
     }
     h->parts[i].runs += add->runs;
     h->parts[i].cpu_us += add->cpu_us;
     h->parts[i].sent += add->sent;
 }
 
-struct use hour_sum(const struct hour_use *h, uint64_t now_ns) {
+struct usage_part hour_sum(const struct hour_use *h, uint64_t now_ns) {
     uint64_t minute = now_ns / MINUTE_NS;
-    struct use all = {0};
+    struct usage_part all = {0};
 
     for (size_t i = 0; i < HOUR_PARTS; i++)
         if (h->minute[i] + HOUR_PARTS > minute && h->minute[i] <= minute) {
@@ -113,9 +113,9 @@ static int load_use(struct core *c, struct tenant *t, uint64_t now_ns, struct er
 
     while (r >= 0 && (r = ledger_next(&c->db, LEDGER_RUN_SINCE, err)) > 0)
         hour_add(&t->use, (uint64_t)ledger_int(&c->db, LEDGER_RUN_SINCE, 0),
-                 &(struct use){.runs = 1,
-                               .cpu_us = (uint64_t)ledger_int(&c->db, LEDGER_RUN_SINCE, 1),
-                               .sent = (uint64_t)ledger_int(&c->db, LEDGER_RUN_SINCE, 2)});
+                 &(struct usage_part){.runs = 1,
+                                      .cpu_us = (uint64_t)ledger_int(&c->db, LEDGER_RUN_SINCE, 1),
+                                      .sent = (uint64_t)ledger_int(&c->db, LEDGER_RUN_SINCE, 2)});
     ledger_end(&c->db, LEDGER_RUN_SINCE);
     r = r < 0 ? r : ledger_ask(&c->db, LEDGER_BOX_LIVE, err, "t", t->row.name);
     if (r >= 0 && (r = ledger_next(&c->db, LEDGER_BOX_LIVE, err)) > 0)

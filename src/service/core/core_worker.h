@@ -14,13 +14,13 @@ struct core_worker {
     pid_t pid;
     uint64_t request; /* of its call, which may be gone by then */
     struct tenant *tenant;
-    char id[RANDID_SIZE]; /* of the run or sandbox; "" */
-    bool stays;           /* goes on if the client is gone */
-    int said;             /* a memfd: its stderr */
-    int out;              /* the pipe to the front, if something is to be written behind its output; -1 */
-    const char *behind;   /* that */
+    char id[RANDID_SIZE];     /* of the run or sandbox; "" */
+    bool stays;               /* goes on if the client is gone */
+    int said;                 /* a memfd: its stderr */
+    int out;                  /* the pipe to the front, if something is to be written behind its output; -1 */
+    const char *behind;       /* that */
     uint16_t inside, outside; /* of a port that it serves; 0: none */
-    worker_done *done;    /* call: NULL if the client is gone. It answers */
+    worker_done *done;        /* call: NULL if the client is gone. It answers */
 };
 
 struct worker_plan {

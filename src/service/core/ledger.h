@@ -149,9 +149,9 @@ struct run_row {
     enum run_state state;
     bool held; /* queued, and waits for its files */
     uint64_t created_ns, started_ns, ended_ns;
-    int status; /* -1: none */
+    int status;                                        /* -1: none */
     uint64_t stdout_bytes, stderr_bytes, cpu_us, sent; /* sent: over the network; not read back */
-    struct buf request; /* the fields, as they came */
+    struct buf request;                                /* the fields, as they came */
 };
 enum { RUN_REQUEST_MAX = 32 * 1024 * 1024 };
 #define RUN_ROW_INIT                                               \

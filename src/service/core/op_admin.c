@@ -31,7 +31,7 @@ static void time_json(struct jsonout *j, const char *key, uint64_t ns) {
 
 static void tenant_json(const struct core *c, const struct tenant *t, struct buf *to) {
     struct jsonout j = {.to = to, .compact = true};
-    const struct use use = hour_sum(&t->use, clock_mark());
+    const struct usage_part use = hour_sum(&t->use, clock_mark());
 
     jsonout_open(&j, NULL, '{');
     jsonout_text(&j, "name", t->row.name);

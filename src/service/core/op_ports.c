@@ -37,8 +37,7 @@ static void answer_port(struct api_call *call, unsigned inside, unsigned outside
     call_json(call, 201, &b);
 }
 
-static void expose_done(struct core *c UNUSED, struct core_worker *w UNUSED, struct api_call *call UNUSED, int status UNUSED) {
-}
+static void expose_done(struct core *c UNUSED, struct core_worker *w UNUSED, struct api_call *call UNUSED, int status UNUSED) {}
 
 static struct core_worker *find_port(struct core *c, const struct tenant *t, const char *id, unsigned inside, size_t *ret_n) {
     struct core_worker *found = NULL;

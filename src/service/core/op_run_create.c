@@ -106,7 +106,8 @@ static bool refuse_source(struct api_call *call) {
     if ((git && run) || (call_text(call, API_FIELD_SHAPE_SOURCE_PATH) && (git || run)))
         call_fail_field(call, API_FIELD_SHAPE_SOURCE_GIT, "only one source is possible");
     else if (branch && (!git || branch[0] == '-'))
-        call_fail_field(call, API_FIELD_SHAPE_SOURCE_BRANCH, git ? "is not the name of a branch" : "is only possible with a repository");
+        call_fail_field(call, API_FIELD_SHAPE_SOURCE_BRANCH,
+                        git ? "is not the name of a branch" : "is only possible with a repository");
     else if (git && tasksource_host(git, &host, &err) < 0)
         call_fail_field(call, API_FIELD_SHAPE_SOURCE_GIT, err.msg);
     else if (run && (r = run_is_over(call->core, call->tenant, run)) <= 0) {
@@ -171,7 +172,7 @@ static bool refuse_quota(struct core *c, struct api_call *call) {
     const struct tenant *t = call->tenant;
     const uint64_t *q = t->row.quotas;
     uint64_t now = clock_mark();
-    const struct use use = hour_sum(&t->use, now);
+    const struct usage_part use = hour_sum(&t->use, now);
 
     if (q[QUOTA_RUNNING] == 0 || (q[QUOTA_QUEUED] != QUOTA_NONE && t->queued >= q[QUOTA_QUEUED]))
         call_retry(call, API_PROBLEM_QUOTA, 1, "this tenant has as many runs waiting as it may have");

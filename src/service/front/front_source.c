@@ -157,7 +157,7 @@ static void answer_failed(struct front_exchange *x, const char *detail) {
     front_answer_ready(x);
 }
 
-/* Of `bawn apply`: what it did not do without being told to by name. */
+/* Of `bawn apply`: what it leaves undone unless its class is named. */
 static bool answer_risky(struct front_exchange *x) {
     json_t *json = json_loadb(x->out.data, x->out.len, JSON_REJECT_DUPLICATES, NULL);
     json_t *risky = json_object_get(json, "risky");
@@ -167,7 +167,8 @@ static bool answer_risky(struct front_exchange *x) {
     if (n) {
         const char *first = json_string_value(json_array_get(risky, 0));
 
-        fault_set(&fault, 409, API_PROBLEM_REVIEW_REQUIRED, "%zu %s of high risk, e.g. '%.200s'; review and name the classes to apply", n,
+        fault_set(&fault, 409, API_PROBLEM_REVIEW_REQUIRED,
+                  "%zu %s of high risk, e.g. '%.200s'; review and name the classes to apply", n,
                   n == 1 ? "change is" : "changes are", first ? first : "");
         front_answer_problem(x, &fault, NULL);
         front_answer_ready(x);

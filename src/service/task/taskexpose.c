@@ -29,7 +29,7 @@ struct expose_half {
 };
 
 struct expose_pair {
-    int fds[2]; /* the client's, the inside's */
+    int fds[2];                   /* the client's, the inside's */
     struct expose_half halves[2]; /* from fds[i] to the other */
 };
 
@@ -104,7 +104,8 @@ static void want_pair(const struct expose_pair *p, struct pollfd *fds) {
     for (int i = 0; i < 2; i++) {
         const struct expose_half *in = &p->halves[i], *out = &p->halves[!i];
 
-        fds[i] = (struct pollfd){.fd = p->fds[i], .events = (short)((!in->ended && !in->len ? POLLIN : 0) | (out->len ? POLLOUT : 0))};
+        fds[i] =
+            (struct pollfd){.fd = p->fds[i], .events = (short)((!in->ended && !in->len ? POLLIN : 0) | (out->len ? POLLOUT : 0))};
         if (!fds[i].events)
             fds[i].fd = -1;
     }

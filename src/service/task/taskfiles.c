@@ -195,9 +195,12 @@ static const struct files_verb {
     bool fenced;
     int (*perform)(char **args, struct err *err);
 } verbs[] = {
-    {"--list", 4, true, taskfiles_list}, {"--write", 2, true, files_write}, {"--delete", 1, true, files_delete},
-    {"--tar", 1, true, files_tar},       {"--untar", 1, true, files_untar}, {"--items", 3, false, taskfiles_items},
-    {"--expose", 2, false, taskfiles_expose}, {"--cat", 1, true, files_cat},       {"--source", 1, false, taskfiles_source},       {"--watch", 0, true, taskfiles_watch}, {"--usage", 0, true, taskfiles_usage},
+    {"--list", 4, true, taskfiles_list},      {"--write", 2, true, files_write},
+    {"--delete", 1, true, files_delete},      {"--tar", 1, true, files_tar},
+    {"--untar", 1, true, files_untar},        {"--items", 3, false, taskfiles_items},
+    {"--expose", 2, false, taskfiles_expose}, {"--cat", 1, true, files_cat},
+    {"--source", 1, false, taskfiles_source}, {"--watch", 0, true, taskfiles_watch},
+    {"--usage", 0, true, taskfiles_usage},
 };
 
 static const struct files_verb *find_verb(const char *name) {
@@ -211,14 +214,14 @@ bool taskfiles_knows(const char *verb) {
     return str_eq(verb, "--in") || find_verb(verb) != NULL;
 }
 
-/* Root's own sandboxes have other ids, and files that root made there would be nobody's. */
+/* Root's own sandboxes have other ids, and files that root made there would have no owner. */
 static int become_owner(int dir, struct err *err) {
     struct stat st;
 
     if (geteuid() != 0)
         return 0;
     if (fstat(dir, &st) < 0 || (st.st_uid != 0 && (setgroups(0, NULL) < 0 || setresgid(st.st_gid, st.st_gid, st.st_gid) < 0 ||
-                                                    setresuid(st.st_uid, st.st_uid, st.st_uid) < 0)))
+                                                   setresuid(st.st_uid, st.st_uid, st.st_uid) < 0)))
         return err_sys(err, -errno, "become the user of the sandbox");
     return 0;
 }

@@ -95,7 +95,7 @@ static int add_option(struct strv *v, const struct taskreq_field *f) {
         if (str_eq(options[i].field, f->name))
             return str_eq(f->name, "no_secrets") ? strv_add(v, "--no-secrets")
                    : options[i].pair             ? add_pair(v, options[i].option, f)
-                                   : strv_addf(v, "--%s=%.*s", options[i].option, (int)f->len, f->data);
+                                                 : strv_addf(v, "--%s=%.*s", options[i].option, (int)f->len, f->data);
     return 0;
 }
 

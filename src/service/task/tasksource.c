@@ -17,8 +17,8 @@
 
 enum { SAID_MAX = 16 * 1024, REQUEST_CEILING = 33 * 1024 * 1024 };
 
-/* The hooks of git's template are not wanted; the branch is made if there is none. */
-#define CLONE_SCRIPT \
+/* Without the hooks of git's template; the branch is made if there is none. */
+#define CLONE_SCRIPT                                   \
     "git clone -q --template= -- \"$1\" . || exit 1\n" \
     "if [ -n \"$2\" ]; then git checkout -q \"$2\" -- 2>/dev/null || git checkout -q -b \"$2\" || exit 1; fi"
 
@@ -66,7 +66,7 @@ static int add_secrets(const struct buf *request, struct strv *argv) {
 }
 
 static int source_clone(const struct buf *request, const char *bawn, const char *url, struct err *err) {
-    static const char *const words[] = {"bawn",        "run",          "--no-tty",      "--quiet",
+    static const char *const words[] = {"bawn",        "run",           "--no-tty",          "--quiet",
                                         "--ask=never", "--timeout=15m", "--workspace=direct"};
     CLEANUP(strv_done) struct strv argv = {0};
     CLEANUP(freep) char *host = NULL;

@@ -274,8 +274,8 @@ void clients_opened(struct keeper *k, int id, int error, int fd) {
     struct stat st;
     /* Over a byte link bawn-link made it: a file, or a socket that stands for a folder (workspace/copy/treestream.h). */
     mode_t other = k->session.sandbox.bytes ? S_IFSOCK : S_IFDIR;
-    bool is_right = fd >= 0 && fstat(fd, &st) == 0 &&
-                    (id < 0 ? S_ISSOCK(st.st_mode) : S_ISREG(st.st_mode) || (st.st_mode & S_IFMT) == other);
+    bool is_right =
+        fd >= 0 && fstat(fd, &st) == 0 && (id < 0 ? S_ISSOCK(st.st_mode) : S_ISREG(st.st_mode) || (st.st_mode & S_IFMT) == other);
 
     for (size_t i = 0; i < k->n_clients; i++) {
         struct keep_client *c = k->clients[i];

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an administrator touches: the configuration, the log, the units for systemd."""
+
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+
+import http_driver
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+def check(runner, text):
+    path = runner.write(runner.top / "c.json", text)
+    return subprocess.run([runner.path.parent / "bawnd", "--check-config", "--config", path], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("text, word", [
+    ("{", "valid JSON"), ('{"runing": 1}', "running"), ('{"running": 0}', "running"), ('{"listen": "x"}', "listen"), ('{"key": "/x"}', "certificate"),
+    ('{"quotas": {"disc": 1}}', "disk"), ('{"classes": {"a": "b"}}', "classes"), ('{"log": "x"}', "absolute"), ('{"disk_budget": "many"}', "disk_budget"),
+])
+def test_a_wrong_configuration(runner, text, word):
+    done = check(runner, text)
+    assert done.returncode != 0 and word in done.stderr, done
+
+
+def test_check_config_changes_nothing(runner):
+    state = runner.top / "state"
+    done = check(runner, json.dumps({"state": str(state), "runtime": str(runner.top / "run"), "classes": {"a": ["B"]}, "disk_budget": "1g"}))
+    assert (done.returncode, done.stderr) == (0, "") and not state.exists()
+
+
+def test_every_key_is_described():
+    """The schema has the keys that the program reads."""
+    schema = json.loads((ROOT / "spec/bawnd.schema.json").read_text())
+    text = (ROOT / "src/service/core/core_conf.c").read_text()
+    assert set(schema["properties"]) == set(re.findall(r'(?:CONF_KEY\(|\{)"(\w+)", read_', text))
+
+
+def test_the_log_is_rotated(runner):
+    folder = runner.mkdir(runner.top / "logs", 0o755)
+    service = http_driver.Service(runner, log=str(folder / "bawnd.log"), log_size=1000, log_files=2)
+    token = service.token()
+    for _ in range(16):
+        assert service.call("POST", "/v1/runs", {"command": ["true"], "wait": 100}, token=token)[1]["state"] == "done"
+    service.stop()
+    names = sorted(p.name for p in folder.iterdir())
+    assert names == ["bawnd.log", "bawnd.log.1", "bawnd.log.2"]
+    for name in names:
+        lines = (folder / name).read_text().splitlines()
+        assert lines and all(json.loads(line)["event"] for line in lines) and (folder / name).stat().st_size <= 1000
+
+
+@pytest.mark.parametrize("unit", sorted(str(p.relative_to(ROOT)) for p in (ROOT / "packaging/systemd").rglob("*.service")))
+def test_units(unit, tmp_path):
+    text = (ROOT / unit).read_text()
+    assert "KillMode=process" in text  # else systemd would end the runs with the service
+    if not shutil.which("systemd-analyze"):
+        return
+    path = tmp_path / "bawnd.service"
+    path.write_text(text.replace("/usr/bin/bawnd", "/bin/true"))
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", path], capture_output=True, text=True)
+    assert "bawnd" not in done.stderr, done.stderr
