@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bawnd with an address for browsers, and clients of it."""
 
+import contextlib
 import http.client
 import json
+import os
 import re
 import signal
 import socket
@@ -110,3 +112,7 @@ class Site:
         self.proc.send_signal(signal.SIGTERM)
         assert self.proc.wait() == 0, (self.top / "log").read_bytes()
         self.log.close()
+        # `bawn engines` asks podman, which leaves a process behind that holds its namespace.
+        for pause in (self.top / "run/t").glob("*/libpod/tmp/pause.pid"):
+            with contextlib.suppress(OSError, ValueError):
+                os.kill(int(pause.read_text()), signal.SIGKILL)

@@ -18,7 +18,7 @@ function eventRow(e) {
   const el = h("tr", null,
     h("td", { "data-name": "Time", class: "nowrap" }, clock(e.time)),
     h("td", { "data-name": "Event" }, h("div", null, badge(inertText(e.type, 20), COLOURS[e.type] || ""))),
-    h("td", { "data-name": "What" }, h("div", null, members(e).slice(0, 12).map(([k, v]) => h("div", { class: "small" }, h("span", { class: "muted" }, inertText(k, 40) + " "), h("span", { class: "mono" }, inert(valueText(v), 600)))))),
+    h("td", { "data-name": "What" }, h("div", { class: "audit-what" }, members(e).slice(0, 12).map(([k, v]) => h("div", { class: "small" }, h("span", { class: "muted" }, inertText(k, 40) + " "), h("span", { class: "mono" }, inert(valueText(v), 600)))))),
     h("td", { "data-name": "Sandbox" }, h("span", { class: "mono small" }, inert(e.sandbox || "–", 60))),
     h("td", { "data-name": "User" }, inert(e.user || String(e.uid ?? ""), 40)));
   return { el, update() {} };

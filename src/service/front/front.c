@@ -3,6 +3,7 @@
 #include "service/front/front.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -48,7 +49,8 @@ static int daemon_start(struct front_server *f, bool tls, struct front_watch *w,
 
 static int take_start(struct front_server *f, struct err *err) {
     CLEANUP(api_msg_done) struct api_msg m = {0};
-    int r = api_msg_recv(f->core, true, &m, err);
+    /* bawnd's end does not wait, and neither does ours, as it comes; START may be on its way still. */
+    int r = fcntl(f->core, F_SETFL, O_RDWR) < 0 ? -errno : api_msg_recv(f->core, true, &m, err);
 
     if (r == 0)
         return err_set(err, -ESHUTDOWN, "bawnd said nothing");
