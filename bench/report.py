@@ -4,12 +4,14 @@ import os
 import sys
 
 import gateway
+import growth
 import containers
 import images
 import kept
 import link
 import peers
 import trees
+import work
 from modes import IGNORE_MODES, REVIEW_MODES
 from starts import BAWN, POOL, POOL_SIZE, RAW, why
 
@@ -33,6 +35,12 @@ IO_BARS = (
     ("overlay", ("read, small files", "read, one big file"), 1.7),
     ("overlay", ("git status",), 1.4),
 )
+# direct mode: changes of small files, times the host, as goals; wall time, within the process
+CHURN_BARS = (("create small files", 4), ("overwrite small files", 4), ("delete small files", 4))
+# job of work.py (its first words), times the host's CPU time in direct mode
+WORK_BARS = (("git checkout", 1.5), ("rm -rf", 2), ("npm ci", 1.1), ("make", 1.1))
+# starts in each mode of the workspace, ms
+MODE_MS = (("overlay", 9), ("sync", 20), ("worktree", 30))
 IGNORE_BARS = (
     ("over the same tree without the file", "over_plain_ms", 30, True),
     ("over an empty folder", "over_empty_ms", 30, False),
@@ -215,6 +223,44 @@ def crowd_table(data):
     return table(f"{data['effort']['kept']} kept sandboxes at once, idle", ["", *columns], rows)
 
 
+def work_table(data):
+    columns = {label: c["work"] for label, c in data["columns"].items() if "work" in c}
+    head = ["", *(f"{c} {t}" for c in columns for t in ("host s", *(f"{m} {k}" for m in work.MODES for k in ("cpu", "wall"))))]
+    rows = []
+    for name in dict.fromkeys(n for jobs in columns.values() for n in jobs):
+        row = [name]
+        for jobs in columns.values():
+            job = jobs.get(name, {})
+            row.append(number(job.get(work.HOST, {}).get("cpu"), 2))
+            row += [number(job.get(m, {}).get(f"{k}_ratio"), 2) for m in work.MODES for k in ("cpu", "wall")]
+        rows.append(row)
+    return table("Real work: CPU seconds on the host; inside, times the host's CPU and wall time, start included (median, interleaved)", head, rows)
+
+
+def work_bars(column):
+    for words, limit in WORK_BARS:
+        job = next((j for name, j in column["work"].items() if name.startswith(words)), {})
+        yield bar(f"{words}, direct, x host's CPU", job.get("direct", {}).get("cpu_ratio"), limit, False)
+
+
+def growth_table(data):
+    columns = {label: c["growth"] for label, c in data["columns"].items() if "growth" in c}
+    rows = [[name, label, " ".join(f"{n}: {number(ms, 0)}" for n, ms in r.get("points", [])), number(r.get("growth"), 2)]
+            for label, found in columns.items() for name, r in found.items()]
+    return table("How cost grows: size: ms; and how many times as fast as the size over the last step (1: linear)", ["", "what", "points", "growth"],
+                 [[r[0], r[1], r[2], r[3]] for r in rows])
+
+
+def growth_bars(column):
+    for name, found in column["growth"].items():
+        yield bar(f"growth: {name}", found.get("growth"), growth.LINEAR, False)
+
+
+def churn_bars(column):
+    for workload, limit in CHURN_BARS:
+        yield bar(f"{workload}, direct, x host", column["io"].get(workload, {}).get("direct", {}).get("ratio"), limit, False)
+
+
 def failure(result):
     return why(result) if isinstance(result["failed"], dict) else result["failed"]
 
@@ -226,6 +272,8 @@ def missing(data):
         for workload, result in column.get("io", {}).items():
             lines += [f"  {workload}, {name} ({label}): {r['failed']}" for name, r in result.items() if "failed" in r]
         lines += [f"  {name} ({label}): {reason}" for name, reason in column.get("kept", {}).get("reasons", {}).items()]
+        for what in ("work", "growth"):
+            lines += [f"  {name} ({label}): {r['failed']}" for name, r in column.get(what, {}).items() if "failed" in r]
         if "failed" in column.get("gateway", {}):
             lines.append(f"  the gate ({label}): {column['gateway']['failed']}")
         for what, results in column.get("modes", {}).items():
@@ -251,6 +299,9 @@ def io_bars(column):
 def mode_bars(column):
     """Without the full sandbox there is nothing in column["modes"]: not measured."""
     found = column.get("modes", {})
+    for mode, limit in MODE_MS:
+        us = median(found.get("start", {}), mode)
+        yield bar(f"start in {mode} mode, ms", us / 1e3 if us else None, limit, False)
     for mode in IGNORE_MODES:
         for name, key, limit, must in IGNORE_BARS:
             yield bar(f"start with .sandboxignore, ms {name}, {mode}", found.get("ignore", {}).get(mode, {}).get(key), limit, must)
@@ -281,7 +332,8 @@ def bars(data):
     """Dictionaries with name, value (None: not measured), bar, better, must and verdict."""
     found = []
     for label, column in data["columns"].items():
-        groups = [start_bars, *([io_bars] if "io" in column else []), *([mode_bars] if data["with_modes"] else []),
+        groups = [*([start_bars] if data["with_starts"] else []), *([work_bars] if "work" in column else []), *([growth_bars] if "growth" in column else []),
+                  *([churn_bars] if "io" in column else []), *([io_bars] if "io" in column else []), *([mode_bars] if data["with_modes"] else []),
                   *([kept_bars] if "kept" in column else []), *([link_bars] if "link" in column else []), *([image_bars] if "images" in column else []),
                   *([container_bars] if "containers" in column else []), *([gateway_bars] if "gateway" in column else [])]
         found += [{**b, "name": f"{b['name']}, {label}"} for group in groups for b in group(column)]
@@ -315,8 +367,10 @@ def machine(data):
 
 
 def text(data):
-    parts = [machine(data), starts_table(data, "cold", "Cold start: spawn, run /bin/true, tear down (median, interleaved)", "us", 0),
-             starts_table(data, "parallel", f"Sandboxes per second, {data['effort']['parallel']} at a time (median of interleaved blocks)", "per s", 0)]
+    parts = [machine(data)]
+    if data["with_starts"]:
+        parts += [starts_table(data, "cold", "Cold start: spawn, run /bin/true, tear down (median, interleaved)", "us", 0),
+                  starts_table(data, "parallel", f"Sandboxes per second, {data['effort']['parallel']} at a time (median of interleaved blocks)", "per s", 0)]
     if all("io" in c for c in data["columns"].values()):
         parts.append(io_table(data))
     if any("modes" in c for c in data["columns"].values()):
@@ -331,4 +385,6 @@ def text(data):
         parts.append(container_table(data))
     if any("gateway" in c for c in data["columns"].values()):
         parts.append(gateway_table(data))
+    if any("work" in c for c in data["columns"].values()):
+        parts += [work_table(data), growth_table(data)]
     return "\n".join([*parts, *filter(None, [missing(data)]), bars_table(data["bars"])])

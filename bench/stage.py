@@ -87,7 +87,7 @@ class Stage:
     """A temporary directory on a real disk (not a tmpfs: the workspace is measured too), gone after the run."""
 
     def __init__(self, user=TEST_USER, bawn=None):
-        self.directory = tempfile.mkdtemp(prefix="bawn-bench-", dir="/var/tmp")
+        self.directory = tempfile.mkdtemp(prefix="bawn-bench-", dir=os.environ.get("BENCH_DIR", "/var/tmp"))
         try:
             self.fill(user, bawn)
         except BaseException:
