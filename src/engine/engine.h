@@ -106,6 +106,7 @@ struct engine_ops {
     bool asks_others;      /* probe() runs other programs, which may be slow and leave traces in the user's home */
     const char *own_image; /* inside are never this machine's programs: this image's, if none is named */
     bool takes_image;      /* else the user hears that the image is not used */
+    bool has_nested;       /* a container engine can run inside (jail/plan/plan_nested.c) */
     bool has_system;       /* a system that can be written to (jail/plan/plan_system.h) */
     bool has_gate;         /* its network leads to the gate; else there is none */
     bool has_guard;        /* direct mode: what is changed goes through the guard in bawn-init, and late names are covered */

@@ -161,7 +161,9 @@ int startmsg_make(const struct engine_request *req, const struct cgroup *cg, int
     const struct plan *p = req->plan;
     struct start_message m = {.start = {.flags = req->resident ? INIT_FLAG_RESIDENT : req->tty,
                                         .umask = p->umask_,
-                                        .seccomp = p->rung == RUNG_FULL ? SECCOMP_YARD : SECCOMP_BARE,
+                                        .seccomp = p->nested              ? SECCOMP_NESTED
+                                                   : p->rung == RUNG_FULL ? SECCOMP_YARD
+                                                                          : SECCOMP_BARE,
                                         .cwd = p->cwd,
                                         .search_path = search_path(p),
                                         .argv = p->argv,
@@ -171,12 +173,14 @@ int startmsg_make(const struct engine_request *req, const struct cgroup *cg, int
     int r = 0;
 
     make_limits(req, cg, &m);
-    if (p->writable_system)
+    if (p->writable_system || p->nested)
         m.start.flags |= INIT_FLAG_ONE_ID;
     if (p->rung == RUNG_LANDLOCK) {
         m.start.flags |= INIT_FLAG_NO_PIDNS;
         m.start.landlock = INIT_LANDLOCK_WALL;
         r = bare_rules(p, &m, err);
+    } else if (p->nested) {
+        m.start.landlock = p->landlock_abi > 0 ? INIT_LANDLOCK_SCOPES : INIT_LANDLOCK_NONE;
     } else if (p->landlock_abi > 0 || req->elsewhere) {
         m.start.landlock = req->elsewhere ? INIT_LANDLOCK_OFFERED : INIT_LANDLOCK_FENCE;
         r = full_rules(p, &m, err);

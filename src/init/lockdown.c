@@ -62,6 +62,7 @@ static int restrict_files(const struct init_start *s, struct err *err) {
                                        .scope_signals = true,
                                        .deny_tcp = wall,
                                        .writes_only = !wall,
+                                       .scopes_only = s->landlock == INIT_LANDLOCK_SCOPES,
                                        .min_abi = wall ? WALL_ABI_MIN : 0};
 
     if (s->landlock == INIT_LANDLOCK_NONE || (s->landlock == INIT_LANDLOCK_OFFERED && landlock_abi() == 0))

@@ -69,9 +69,10 @@ enum { INIT_FLAGS_TTY = INIT_FLAG_TTY | INIT_FLAG_TTY_STDIN | INIT_FLAG_TTY_STDO
 
 enum init_landlock {
     INIT_LANDLOCK_NONE,
-    INIT_LANDLOCK_FENCE,  /* behind mounts: no write, signal or abstract socket goes past them */
-    INIT_LANDLOCK_WALL,   /* instead of mounts: nothing is reached that no rule names, no TCP */
-    INIT_LANDLOCK_OFFERED /* FENCE, if the kernel has Landlock: the supervisor does not know it */
+    INIT_LANDLOCK_FENCE,   /* behind mounts: no write, signal or abstract socket goes past them */
+    INIT_LANDLOCK_WALL,    /* instead of mounts: nothing is reached that no rule names, no TCP */
+    INIT_LANDLOCK_OFFERED, /* FENCE, if the kernel has Landlock: the supervisor does not know it */
+    INIT_LANDLOCK_SCOPES   /* no fence around files, behind which nothing can be mounted; signals and abstract sockets only */
 };
 
 /* How a Landlock rule opens a path; numbers are part of the protocol. */

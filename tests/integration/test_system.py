@@ -77,13 +77,3 @@ def test_home_and_tmp_on_disk(runner):
     r = runner.bawn("run", "--network", "none", "--system", "writable", "-m", "64m", "--tmp-size", "200m", "--", "sh", "-c",
                     "head -c 100M /dev/zero > /tmp/x && touch ~/x made && echo fits")
     assert (r.rc, r.out) == (0, b"fits\n") and (runner.workspace / "made").exists(), r
-
-
-def test_no_engine_inside(runner):
-    """--nested says why not, before anything is started; and no socket of an engine is inside."""
-    for verb in (["run", "--nested", "--", "true"], ["start", "box", "--nested"]):
-        r = runner.bawn(*verb)
-        assert r.rc not in (0, 64) and b"--nested is not available" in r.err and b"walls" in r.err, r
-    assert runner.bawn("ps", "-a", "--json").json() == []
-    r = runner.bawn("run", "--network", "none", "--system", "writable", "--", "sh", "-c", "ls /var/run/docker.sock /run/docker.sock /run/podman /run/containerd")
-    assert r.rc != 0 and r.out == b"", r

@@ -37,7 +37,7 @@ static bool start_blank(struct plan *plan, struct launch *l, struct sandbox *sb)
     int r;
 
     /* The pool's trees have home and /tmp in memory. Root cannot be born into a cgroup2 group from inside a blank, and to move there afterwards takes longer than a start. */
-    if (!plan->network || plan->tmp_size || plan->image || plan->writable_system ||
+    if (!plan->network || plan->tmp_size || plan->image || plan->writable_system || plan->nested ||
         (plan->ids.by_root && cgroup_clone_fd(l->cgroup) >= 0) || blank_take(environ, plan, &b) < 0)
         return false;
     l->blank = &b;
@@ -175,6 +175,7 @@ const struct engine_ops engine_native = {
     .modes = (1 << WORKSPACE_MODES) - 1,
     .takes_image = true,
     .has_system = true,
+    .has_nested = true,
     .probe = native_probe,
     .start = native_start,
     .stop = native_stop,

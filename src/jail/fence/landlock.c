@@ -114,7 +114,7 @@ static int add_rule(int ruleset, const struct landlock_rule *rule, uint32_t know
 static const uint32_t free_for_readers = FS_EXECUTE | FS_READ_FILE | FS_READ_DIR | FS_TRUNCATE | FS_IOCTL_DEV;
 
 static struct ruleset_attr handled(int abi, const struct landlock_opts *opts) {
-    struct ruleset_attr attr = {.handled_access_fs = fs_rights(abi)};
+    struct ruleset_attr attr = {.handled_access_fs = opts->scopes_only ? 0 : fs_rights(abi)};
 
     if (opts->writes_only)
         attr.handled_access_fs &= ~(uint64_t)free_for_readers;
@@ -139,6 +139,8 @@ int landlock_restrict(const struct landlock_rule *rules, size_t n, const struct 
     if (abi < opts->min_abi)
         return err_set(err, -EOPNOTSUPP, "this kernel's Landlock is too old: ABI %d, needed is %d", abi, opts->min_abi);
     attr = handled(abi, opts);
+    if (opts->scopes_only && !attr.scoped)
+        return 0;
     ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof attr, 0); /* close-on-exec by itself */
     if (ruleset < 0)
         return err_sys(err, -errno, "create the Landlock ruleset");

@@ -41,6 +41,7 @@ struct landlock_opts {
     bool deny_tcp;       /* ABI 4: no TCP bind or connect at all */
     bool writes_only;    /* reading, executing, truncating and ioctl stay free: opening a file for reading then costs nothing,
                             where the kernel would otherwise walk from every opened file up to a rule (+20 % on small files) */
+    bool scopes_only;    /* no files at all: behind rules about files nothing can be mounted. ABI 6, else nothing */
     int min_abi;         /* fail rather than restrict less than this ABI can; 0: take what there is (at least 1) */
     int max_abi;         /* act as an older kernel would; 0: as new as the kernel is */
 };

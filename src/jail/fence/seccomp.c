@@ -17,6 +17,7 @@ static const struct {
 } tables[] = {
     [SECCOMP_YARD] = {SECCOMP_TABLE_YARD, ARRAY_LEN(SECCOMP_TABLE_YARD)},
     [SECCOMP_BARE] = {SECCOMP_TABLE_BARE, ARRAY_LEN(SECCOMP_TABLE_BARE)},
+    [SECCOMP_NESTED] = {SECCOMP_TABLE_NESTED, ARRAY_LEN(SECCOMP_TABLE_NESTED)},
 };
 static_assert(ARRAY_LEN(tables) == SECCOMP_VARIANTS, "one table per variant");
 static_assert(ARRAY_LEN(SECCOMP_TABLE_YARD) <= BPF_MAXINSNS, "the kernel refuses longer programs");

@@ -13,8 +13,9 @@
 struct err;
 
 enum seccomp_variant {
-    SECCOMP_YARD, /* inside own user, mount, pid, ipc and net namespaces */
-    SECCOMP_BARE, /* without namespaces, Landlock is the fence: no sockets, no IPC, nothing aimed at other processes */
+    SECCOMP_YARD,   /* inside own user, mount, pid, ipc and net namespaces */
+    SECCOMP_BARE,   /* without namespaces, Landlock is the fence: no sockets, no IPC, nothing aimed at other processes */
+    SECCOMP_NESTED, /* as YARD, for a container engine inside: user and mount namespaces below ours, and mounts in them */
     SECCOMP_VARIANTS
 };
 

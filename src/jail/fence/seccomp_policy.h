@@ -25,7 +25,13 @@
 #include "base/macros.h"
 
 /* Which variants of the filter a line belongs to; see seccomp.h. */
-enum { IN_YARD = 1, IN_BARE = 2, IN_BOTH = IN_YARD | IN_BARE };
+enum {
+    IN_YARD = 1,
+    IN_BARE = 2,
+    IN_NESTED = 4,
+    IN_OWN = IN_YARD | IN_NESTED, /* with namespaces of its own */
+    IN_ALL = IN_OWN | IN_BARE,
+};
 
 #define ALLOW SECCOMP_RET_ALLOW
 #define REFUSE(e) (SECCOMP_RET_ERRNO | (e))
@@ -78,7 +84,7 @@ struct policy_values {
 
 static const struct policy_list policy_lists[] = {
     /* Files: data */
-    {IN_BOTH, ALLOW,
+    {IN_ALL, ALLOW,
      "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek close close_range dup dup2 dup3 "
      "pipe pipe2 sendfile splice tee vmsplice copy_file_range fallocate ftruncate truncate fadvise64 readahead "
      "fsync fdatasync sync syncfs sync_file_range flock"},
@@ -86,7 +92,7 @@ static const struct policy_list policy_lists[] = {
     /* Files: names and attributes. Links, renames and xattrs are bounded by the mounts and by Landlock; setting
      * security.capability needs a capability that no process has in here. mkdir takes no setuid or setgid bit at all (the
      * kernel masks the mode), so it needs no check. name_to_handle_at alone opens nothing: its other half is refused. */
-    {IN_BOTH, ALLOW,
+    {IN_ALL, ALLOW,
      "stat fstat lstat newfstatat statx statfs fstatfs access faccessat faccessat2 readlink readlinkat getcwd chdir fchdir "
      "getdents getdents64 mkdir mkdirat rmdir unlink unlinkat rename renameat link linkat symlink symlinkat umask "
      "chown fchown lchown fchownat utime utimes utimensat futimesat name_to_handle_at "
@@ -95,14 +101,14 @@ static const struct policy_list policy_lists[] = {
 
     /* Memory. memfd_secret only hides memory from the kernel. NUMA placement of one's own memory is used by databases
      * and the JVM and stays within the cpuset; moving the pages of others is refused below. */
-    {IN_BOTH, ALLOW,
+    {IN_ALL, ALLOW,
      "brk mmap munmap mremap mprotect madvise mincore msync mlock mlock2 munlock mlockall munlockall remap_file_pages "
      "memfd_create memfd_secret membarrier pkey_alloc pkey_free pkey_mprotect process_madvise process_mrelease "
      "get_mempolicy set_mempolicy mbind set_mempolicy_home_node"},
 
     /* Processes and identity. Changing ids needs capabilities that no process has; programs that drop privileges call them
      * with their own ids and expect success. */
-    {IN_BOTH, ALLOW,
+    {IN_ALL, ALLOW,
      "execve execveat exit exit_group fork vfork wait4 waitid getpid getppid gettid getpgid setpgid getpgrp getsid setsid "
      "getuid geteuid getgid getegid getgroups setgroups getresuid setresuid getresgid setresgid setuid setgid setreuid "
      "setregid setfsuid setfsgid capget capset prctl arch_prctl set_tid_address set_robust_list get_robust_list rseq "
@@ -113,13 +119,13 @@ static const struct policy_list policy_lists[] = {
     /* Debuggers: gdb and strace must work on what runs in here. The kernel's ptrace check is the fence: another process
      * namespace or another Landlock domain cannot be attached to, and bawn-init is not dumpable. pidfd_getfd, kcmp and
      * process_vm_* make the same check. Since Linux 4.8 a tracer cannot change a call after the filter has seen it. */
-    {IN_BOTH, ALLOW, "ptrace process_vm_readv process_vm_writev pidfd_getfd kcmp"},
+    {IN_ALL, ALLOW, "ptrace process_vm_readv process_vm_writev pidfd_getfd kcmp"},
 
     /* Further sandboxes inside: filters and Landlock layers only ever narrow (browsers, other agents' sandboxes). */
-    {IN_BOTH, ALLOW, "seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self"},
+    {IN_ALL, ALLOW, "seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self"},
 
     /* Signals, time, waiting */
-    {IN_BOTH, ALLOW,
+    {IN_ALL, ALLOW,
      "rt_sigaction rt_sigprocmask rt_sigpending rt_sigreturn rt_sigsuspend rt_sigtimedwait rt_sigqueueinfo "
      "rt_tgsigqueueinfo sigaltstack kill tkill tgkill pause alarm signalfd signalfd4 "
      "time gettimeofday clock_gettime clock_getres clock_nanosleep nanosleep getitimer setitimer "
@@ -134,47 +140,55 @@ static const struct policy_list policy_lists[] = {
      * a process can come by are connected AF_UNIX pairs (see socketpair below), which ignore or refuse an address given
      * to sendto and sendmsg; the starter of the command hands in no other socket, /proc/PID/fd cannot open one, and
      * pidfd_getfd reaches no process outside the Landlock domain. */
-    {IN_BOTH, ALLOW, "sendto sendmsg sendmmsg recvfrom recvmsg recvmmsg shutdown getsockname getpeername getsockopt setsockopt"},
-    {IN_YARD, ALLOW, "bind connect listen accept accept4"},
+    {IN_ALL, ALLOW, "sendto sendmsg sendmmsg recvfrom recvmsg recvmmsg shutdown getsockname getpeername getsockopt setsockopt"},
+    {IN_OWN, ALLOW, "bind connect listen accept accept4"},
     {IN_BARE, REFUSE(EACCES), "socket bind connect listen accept accept4"},
 
     /* System V IPC and message queues are private in the yard. Without an IPC namespace they would be the host's: absent. */
-    {IN_YARD, ALLOW,
+    {IN_OWN, ALLOW,
      "shmget shmat shmdt shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl "
      "mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr"},
 
-    /* Namespaces, mounts, roots: what the sandbox is made of */
-    {IN_BOTH, REFUSE(EPERM),
-     "mount umount2 open_tree move_mount fsopen fsconfig fsmount fspick mount_setattr pivot_root chroot unshare setns "
-     "sethostname setdomainname"},
+    /* Namespaces, mounts, roots: what the sandbox is made of. With an engine inside, what its runtime needs: the kernel grants it in a
+     * user namespace below ours only, where our mounts are locked (not to be removed, moved, remounted or bound around). The newer calls
+     * for mounts stay away: runtimes do without, and their options are parsed by young code (CVE-2022-0185). */
+    {IN_YARD | IN_BARE, REFUSE(EPERM), "mount umount2 pivot_root chroot unshare setns sethostname setdomainname"},
+    {IN_NESTED, ALLOW, "mount umount2 pivot_root chroot setns sethostname setdomainname"},
+    /* Layers of images have set-id files. With an engine inside no folder of the host's can be written to but Bawn's own (0700). */
+    {IN_NESTED, ALLOW, "chmod fchmod creat fchmodat open openat"},
+    {IN_ALL, REFUSE(EPERM), "open_tree move_mount fsopen fsconfig fsmount fspick mount_setattr"},
 
     /* Opens a file of any mounted file system by its number, past every path check ("Shocker") */
-    {IN_BOTH, REFUSE(EPERM), "open_by_handle_at"},
+    {IN_ALL, REFUSE(EPERM), "open_by_handle_at"},
 
     /* Large kernel surface with a history of exploits. io_uring also performs calls that no filter sees (a socket by
      * IORING_OP_SOCKET); libuv and others fall back on EPERM, which kernel.io_uring_disabled gives as well. */
-    {IN_BOTH, REFUSE(EPERM),
+    {IN_ALL, REFUSE(EPERM),
      "bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register fanotify_init fanotify_mark "
      "modify_ldt vhangup migrate_pages move_pages lookup_dcookie"},
 
     /* Kernel keyrings are not bound to a user namespace: the host user's keys would be in reach */
-    {IN_BOTH, REFUSE(EPERM), "add_key request_key keyctl"},
+    {IN_ALL, REFUSE(EPERM), "add_key request_key keyctl"},
 
     /* The machine. adjtimex and clock_adjtime read with modes = 0 and set otherwise, but modes is behind a pointer. */
-    {IN_BOTH, REFUSE(EPERM),
+    {IN_ALL, REFUSE(EPERM),
      "init_module finit_module delete_module kexec_load kexec_file_load reboot swapon swapoff acct syslog quotactl "
      "quotactl_fd settimeofday clock_settime adjtimex clock_adjtime iopl ioperm"},
 
     /* Exist only with their arguments in memory (see the top); glibc, musl, Go and Rust fall back to the older call */
-    {IN_BOTH, REFUSE(ENOSYS), "clone3 openat2"},
+    {IN_ALL, REFUSE(ENOSYS), "clone3 openat2"},
 };
 
 /* Numbers of the kernel ABI that both architectures share; the build machine's headers may be those of another. */
 enum {
     NAMESPACE_FLAGS = 0x7e020000, /* CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET}; clone cannot pass CLONE_NEWTIME */
-    CREATES = 020000100,          /* O_CREAT, __O_TMPFILE: without them open ignores its mode, which may be garbage */
-    SETID = 06000,                /* S_ISUID, S_ISGID */
-    TYPE_OF_NODE = 0170000,       /* S_IFMT */
+    /* Of these, and CLONE_NEWTIME, which only unshare can pass, no engine inside gets NET (the only network is ours, and rules of packet
+     * filters stay out of reach), CGROUP (mounting the hierarchy takes one: a limit's file may belong to our user) and TIME. */
+    NAMESPACES_NOT_NESTED = 0x42000080,
+    NAMESPACES_NOT_CLONED = 0x42000000, /* 0x80 is a part of the signal there */
+    CREATES = 020000100,                /* O_CREAT, __O_TMPFILE: without them open ignores its mode, which may be garbage */
+    SETID = 06000,                      /* S_ISUID, S_ISGID */
+    TYPE_OF_NODE = 0170000,             /* S_IFMT */
     NODE_FIFO = 0010000,
     NODE_FILE = 0100000,
     NODE_SOCKET = 0140000,
@@ -236,32 +250,34 @@ static const uint32_t ioctls_allowed[] = {
 static const struct policy_values policy_values[] = {{"ioctl", 1, ARRAY_LEN(ioctls_allowed), ioctls_allowed}};
 
 static const struct policy_check policy_checks[] = {
-    {IN_BOTH, "clone", {{{SOME_OF(0, NAMESPACE_FLAGS)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+    {IN_YARD | IN_BARE, "clone", {{{SOME_OF(0, NAMESPACE_FLAGS)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+    {IN_NESTED, "clone", {{{SOME_OF(0, NAMESPACES_NOT_CLONED)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+    {IN_NESTED, "unshare", {{{SOME_OF(0, NAMESPACES_NOT_NESTED)}, REFUSE(EPERM)}, {{}, ALLOW}}},
 
     /* A setuid or setgid file does nothing in here (nosuid), but in a shared tree the host sees it with the user's id.
      * fchmodat2 is newer than this table: ENOSYS, and libc emulates it. */
-    {IN_BOTH, "chmod fchmod creat", {{{SOME_OF(1, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
-    {IN_BOTH, "fchmodat", {{{SOME_OF(2, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
-    {IN_BOTH, "open", {{{SOME_OF(1, CREATES), SOME_OF(2, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
-    {IN_BOTH, "openat", {{{SOME_OF(2, CREATES), SOME_OF(3, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+    {IN_YARD | IN_BARE, "chmod fchmod creat", {{{SOME_OF(1, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+    {IN_YARD | IN_BARE, "fchmodat", {{{SOME_OF(2, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+    {IN_YARD | IN_BARE, "open", {{{SOME_OF(1, CREATES), SOME_OF(2, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+    {IN_YARD | IN_BARE, "openat", {{{SOME_OF(2, CREATES), SOME_OF(3, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
 
     /* A lease on a file of the workspace makes the host's open() wait for up to lease-break-time (45 s), again and again; F_NOTIFY
      * is its older sibling of inotify, without a limit. EINVAL is what file systems without them say. */
-    {IN_BOTH, "fcntl",
+    {IN_ALL, "fcntl",
      {{{IS(1, 1024 /* F_SETLEASE */)}, REFUSE(EINVAL)}, {{IS(1, 1026 /* F_NOTIFY */)}, REFUSE(EINVAL)}, {{}, ALLOW}}},
 
     /* RENAME_WHITEOUT leaves a device node, which the host sees; overlayfs itself does not come by here */
-    {IN_BOTH, "renameat2", {{{SOME_OF(4, 4)}, REFUSE(EINVAL)}, {{}, ALLOW}}},
+    {IN_ALL, "renameat2", {{{SOME_OF(4, 4)}, REFUSE(EINVAL)}, {{}, ALLOW}}},
 
     /* No devices, and no overlayfs whiteouts: those are character devices that need no privilege since Linux 5.8 */
-    {IN_BOTH, "mknod",
+    {IN_ALL, "mknod",
      {{{SOME_OF(1, SETID)}, REFUSE(EPERM)},
       {{PART_IS(1, TYPE_OF_NODE, 0)}, ALLOW},
       {{PART_IS(1, TYPE_OF_NODE, NODE_FILE)}, ALLOW},
       {{PART_IS(1, TYPE_OF_NODE, NODE_FIFO)}, ALLOW},
       {{PART_IS(1, TYPE_OF_NODE, NODE_SOCKET)}, ALLOW},
       {{}, REFUSE(EPERM)}}},
-    {IN_BOTH, "mknodat",
+    {IN_ALL, "mknodat",
      {{{SOME_OF(2, SETID)}, REFUSE(EPERM)},
       {{PART_IS(2, TYPE_OF_NODE, 0)}, ALLOW},
       {{PART_IS(2, TYPE_OF_NODE, NODE_FILE)}, ALLOW},
@@ -270,14 +286,14 @@ static const struct policy_check policy_checks[] = {
       {{}, REFUSE(EPERM)}}},
 
     /* TIOCSTI and TIOCLINUX type into the terminal that started us; TIOCSETD loads line disciplines (n_gsm, n_hdlc...) */
-    {IN_BOTH, "ioctl",
+    {IN_ALL, "ioctl",
      {{{IS(1, 0x5412)}, REFUSE(EPERM)},
       {{IS(1, 0x541c)}, REFUSE(EPERM)},
       {{IS(1, 0x5423)}, REFUSE(EPERM)},
       {{}, REFUSE(ENOTTY)}}},
 
     /* Query, reset, linux32, and ADDR_NO_RANDOMIZE for gdb. Not READ_IMPLIES_EXEC, MMAP_PAGE_ZERO or foreign systems. */
-    {IN_BOTH, "personality",
+    {IN_ALL, "personality",
      {{{IS(0, UINT32_MAX)}, ALLOW},
       {{IS(0, 0)}, ALLOW},
       {{IS(0, 0x0000008)}, ALLOW},
@@ -288,7 +304,7 @@ static const struct policy_check policy_checks[] = {
     /* libc's getifaddrs needs NETLINK_ROUTE. Other families (packet, vsock, alg, bluetooth, xdp...) do not exist, and of
      * the internet family only what the gateway carries, plus ping and MPTCP, which Go asks for first: naming another
      * protocol or type (SCTP, DCCP, L2TP...) would make the kernel load its module. */
-    {IN_YARD, "socket",
+    {IN_OWN, "socket",
      {{{IS(0, FAMILY_NETLINK), IS(2, ROUTE)}, ALLOW},
       {{IS(0, FAMILY_NETLINK)}, REFUSE(EPROTONOSUPPORT)},
       {{ISNT(0, FAMILY_UNIX), ISNT(0, FAMILY_INET), ISNT(0, FAMILY_INET6)}, REFUSE(EAFNOSUPPORT)},
@@ -303,7 +319,7 @@ static const struct policy_check policy_checks[] = {
       {{IS(2, 58 /* ICMPv6 */)}, ALLOW},
       {{IS(2, 262 /* MPTCP */)}, ALLOW},
       {{}, REFUSE(EPROTONOSUPPORT)}}},
-    {IN_YARD, "socketpair", {{{IS(0, FAMILY_UNIX)}, ALLOW}, {{}, REFUSE(EAFNOSUPPORT)}}},
+    {IN_OWN, "socketpair", {{{IS(0, FAMILY_UNIX)}, ALLOW}, {{}, REFUSE(EAFNOSUPPORT)}}},
 
     /* A datagram pair could be connected again, to a socket of the host; stream and seqpacket pairs cannot */
     {IN_BARE, "socketpair",
@@ -316,12 +332,12 @@ static const struct policy_check policy_checks[] = {
      * descriptors or of a second of CPU is the end of the guard. Other processes may be read, not set (Linux asks for equal ids only,
      * whether they are dumpable or not). A thread's number is as good as 0 for the scheduler, so 1 alone is refused there; PRIO_USER and
      * IOPRIO_WHO_USER mean PID 1 as well. */
-    {IN_YARD, "prlimit64",
+    {IN_OWN, "prlimit64",
      {{{IS(0, 0)}, ALLOW}, {{IS(2, 0), IS(2 | UPPER_HALF, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
-    {IN_YARD, "sched_setaffinity sched_setattr sched_setparam sched_setscheduler", {{{IS(0, 1)}, REFUSE(EPERM)}, {{}, ALLOW}}},
-    {IN_YARD, "setpriority",
+    {IN_OWN, "sched_setaffinity sched_setattr sched_setparam sched_setscheduler", {{{IS(0, 1)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+    {IN_OWN, "setpriority",
      {{{IS(0, 2 /* PRIO_USER */)}, REFUSE(EPERM)}, {{IS(1, 1)}, REFUSE(EPERM)}, {{}, ALLOW}}},
-    {IN_YARD, "ioprio_set",
+    {IN_OWN, "ioprio_set",
      {{{IS(0, 3 /* IOPRIO_WHO_USER */)}, REFUSE(EPERM)}, {{IS(1, 1)}, REFUSE(EPERM)}, {{}, ALLOW}}},
 
     /* Without a process namespace these would reach the user's other processes, which no Landlock hook guards: only oneself. */

@@ -146,6 +146,8 @@ static int add_path(const struct settings *s, const struct host_facts *h, const 
     CLEANUP(buf_done) struct buf b = BUF_INIT(PATH_VALUE_MAX);
     const char *rest = host_value(h, "PATH");
 
+    if (p->nested) /* first: the machine's own docker has no engine inside */
+        buf_adds(&b, PLAN_NESTED_BIN);
     while (rest && *rest) {
         size_t len = strcspn(rest, ":");
 
@@ -154,8 +156,8 @@ static int add_path(const struct settings *s, const struct host_facts *h, const 
     }
     if (!buf_ok(&b))
         return err_usage(err, "PATH is longer than %d bytes", PATH_VALUE_MAX);
-    if (!b.len)
-        buf_adds(&b, path_default);
+    if (!b.len || str_eq(buf_str(&b), PLAN_NESTED_BIN))
+        buf_addf(&b, "%s%s", b.len ? ":" : "", path_default);
     if (p->network && in->credentials.program) /* last: it only stands in for what is missing */
         buf_adds(&b, ":" PLAN_INSIDE_BIN);
     if (has_installed(in, p)) /* first: what was installed inside is meant to be found */
@@ -216,6 +218,8 @@ static void add_tools(const struct settings *s, const struct plan_input *in, str
         set_unnamed(s, p, "DEBIAN_FRONTEND", "noninteractive");
     if (has_installed(in, p) || p->writable_system)
         set_unnamed(s, p, "PIP_BREAK_SYSTEM_PACKAGES", "1");
+    if (p->nested)
+        set_unnamed(s, p, "BUILDAH_ISOLATION", "chroot");
     for (size_t i = 0; env && i < env->len; i++)
         put_var(p, strdup(env->v[i]), strcspn(env->v[i], "="));
 }
@@ -249,6 +253,8 @@ static void add_image(const struct plan_input *in, struct plan *p) {
     }
     if (p->network && in->credentials.program)
         buf_adds(&path, ":" PLAN_INSIDE_BIN);
+    if (p->nested)
+        buf_adds(&path, ":" PLAN_NESTED_BIN);
     p->failed |= !buf_ok(&path);
     set_var(p, "PATH", buf_str(&path));
 }

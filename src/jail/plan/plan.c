@@ -209,6 +209,25 @@ static int take_system(const struct settings *s, struct plan *p, struct err *err
     return 0;
 }
 
+/* Direct mode's guard answers calls by path, and a container has another root; the host would see what layers have (set-id files). */
+static int take_nested(const struct settings *s, const struct plan_input *in, struct plan *p, struct err *err) {
+    if (!in->nested)
+        return 0;
+    if (p->rung != RUNG_FULL)
+        return err_set(err, -EOPNOTSUPP,
+                       "--nested needs user namespaces, which are not available here (see 'bawn doctor'); leave it out");
+    if (p->mode == WORKSPACE_DIRECT)
+        return err_usage(err, "--nested does not go with the workspace in direct mode; use -w overlay, sync, worktree or ro");
+    if (p->writable_system)
+        return err_usage(err, "--nested does not go with --system writable; use one of them");
+    for (size_t i = 0; i < s->n_mounts; i++)
+        if (s->mounts[i].writable)
+            return err_usage(err, "--nested does not go with the writable mount '%s'; show it read-only", s->mounts[i].to);
+    p->nested = true;
+    plan_nested_ids(&p->ids);
+    return 0;
+}
+
 static int make_parts(const struct settings *s, const struct host_facts *h, const struct plan_input *in, struct plan *p,
                       struct err *err) {
     int r = make_places(h, in, p, err);
@@ -245,6 +264,7 @@ int plan_make(const struct settings *s, const struct host_facts *h, const struct
     make_limits(s, &p);
     r = take_image(in, &p, err);
     r = r < 0 ? r : take_system(s, &p, err);
+    r = r < 0 ? r : take_nested(s, in, &p, err);
     r = r < 0 ? r : make_parts(s, h, in, &p, err);
     if (r < 0) {
         plan_done(&p);

@@ -59,6 +59,7 @@ extern const char *const step_kind_names[STEP_KIND_COUNT];
 enum { PLAN_SOCKETS = 2 };     /* these two, in this order */
 #define PLAN_PRIVATE "private" /* of the state folder: what home and /tmp on disk are in */
 #define PLAN_INSIDE_BIN "/run/bawn/bin"
+#define PLAN_NESTED_BIN "/run/bawn/nested"
 
 struct step {
     enum step_kind kind;
@@ -115,6 +116,7 @@ struct plan_input {
     const char *system_dir;         /* settings with a writable system: its folder (plan_system.h); NULL in a dry run */
     const char *hostname;           /* persistent sandboxes: their name; NULL: "bawn" */
     const char *private_dir;        /* landlock rung, and home and /tmp on disk: the folder that they are in; NULL in a dry run */
+    bool nested;                    /* a container engine runs inside (plan_nested.c) */
     bool unmapped;                  /* ids inside are the host's: containers without a user namespace of their own */
     pid_t pid;                      /* of the supervisor: ids of sandboxes that root starts come from it */
     char **argv;
@@ -141,6 +143,7 @@ struct plan {
     const char *hostname, *workspace, *home, *tmp, *private_dir; /* private_dir: NULL where nothing is in it */
     bool home_persistent;
     bool writable_system; /* plan_system.h */
+    bool nested;          /* plan_nested.c */
     enum workspace_mode mode;
     bool network; /* connections lead to the gate; false: to nothing but the sandbox itself */
     mode_t umask_;
@@ -180,5 +183,7 @@ void plan_add_home_file(struct plan *p, const char *name, const char *in_run, co
 void plan_make_home(const struct plan_input *in, struct plan *p);
 void plan_make_trust(const struct plan_input *in, struct plan *p); /* the sandbox's CA, for programs that look for files */
 void plan_make_credentials(const struct plan_input *in, struct plan *p);
+void plan_nested_ids(struct plan_ids *ids);
+void plan_make_nested(struct plan *p); /* what a container engine inside needs */
 int plan_make_root(const struct settings *s, const struct host_facts *h, const struct plan_input *in, struct plan *p,
                    struct err *err);

@@ -110,6 +110,8 @@ void plan_print_text(const struct plan *p, const struct settings *s, struct buf 
         line(out, "image", p->image->name, s->origin[SETTING_IMAGE]);
     if (p->writable_system)
         line(out, "system", "writable, on a copy", s->origin[SETTING_SYSTEM]);
+    if (p->nested)
+        line(out, "nested", "a container engine runs inside", "flag --nested");
     line(out, "workspace", p->workspace, NULL);
     line(out, "workspace mode", workspace_mode_names[p->mode], workspace_origin(s));
     line(out, "home", p->home, NULL);
@@ -118,7 +120,10 @@ void plan_print_text(const struct plan *p, const struct settings *s, struct buf 
     line(out, "user", ids, NULL);
     network_line(p, s, out);
     limit_lines(p, s, out);
-    buf_addf(out, "%-18s %s\n", "second fence", p->landlock_abi > 0 ? "Landlock" : "none (no Landlock)");
+    buf_addf(out, "%-18s %s\n", "second fence",
+             p->nested             ? "none around files (--nested); Landlock for signals and sockets"
+             : p->landlock_abi > 0 ? "Landlock"
+                                   : "none (no Landlock)");
     buf_adds(out, "environment\n");
     for (size_t i = 0; i < p->env.len; i++) {
         buf_adds(out, "  ");
@@ -175,6 +180,7 @@ static void json_head(const struct plan *p, const struct settings *s, struct jso
     jsonout_text(j, "home", p->home);
     jsonout_text(j, "private_dir", p->private_dir);
     jsonout_bool(j, "writable_system", p->writable_system);
+    jsonout_bool(j, "nested", p->nested);
     jsonout_u64(j, "inside_uid", p->ids.inside_uid);
     jsonout_u64(j, "inside_gid", p->ids.inside_gid);
     jsonout_u64(j, "host_uid", p->ids.host_uid);

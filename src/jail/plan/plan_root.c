@@ -284,6 +284,8 @@ int plan_make_root(const struct settings *s, const struct host_facts *h, const s
     if (p->writable_system)
         plan_make_system(in, p);
     add_etc_made(in, p);
+    if (p->nested)
+        plan_make_nested(p);
     plan_add(p, (struct step){STEP_SYMLINK, "/workspace", p->workspace});
     add_roomy(p, "/tmp", 01777, "tmp");
     add_roomy(p, "/var/tmp", 01777, "var-tmp");

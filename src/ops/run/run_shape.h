@@ -20,7 +20,7 @@
     {0, 0, "image", "REF", "an image in place of this machine's programs (see 'bawn image pull')", NULL, RUN_TEXT(flags.image)}, \
     {0, 0, "system", "MODE", "programs inside: read-only (default), or writable, as root of the sandbox: apt-get install works, on a copy", \
      "read-only|writable", RUN_TEXT(flags.system_view)}, \
-    {0, 0, "nested", NULL, "a container engine inside (not available with the engines of this version: it is refused)", NULL, RUN_FLAG(nested)}, \
+    {0, 0, "nested", NULL, "a container engine inside: podman, also as docker; programs may mount then, and changes wait for 'bawn apply'", NULL, RUN_FLAG(nested)}, \
     {0, 0, "cpus", "N", "CPUs it may use, e.g. 1.5", NULL, RUN_TEXT(flags.cpus)}, \
     {0, 'm', "memory", "SIZE", "memory it may use, e.g. 512m or 4g", NULL, RUN_TEXT(flags.memory)}, \
     {0, 0, "swap", "SIZE", "swap on top of the memory (default: none)", NULL, RUN_TEXT(flags.swap)}, \
