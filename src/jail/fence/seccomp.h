@@ -15,6 +15,8 @@ struct err;
 enum seccomp_variant {
     SECCOMP_YARD, /* inside own user, mount, pid, ipc and net namespaces */
     SECCOMP_BARE, /* without namespaces, Landlock is the fence: no sockets, no IPC, nothing aimed at other processes */
+    SECCOMP_NET,  /* the same with sockets; only below the guard's own filter, by which it makes them (init/guard/guard_sock.h) */
+    SECCOMP_GUARD, /* for that guard */
     SECCOMP_VARIANTS
 };
 

@@ -25,7 +25,14 @@
 #include "base/macros.h"
 
 /* Which variants of the filter a line belongs to; see seccomp.h. */
-enum { IN_YARD = 1, IN_BARE = 2, IN_BOTH = IN_YARD | IN_BARE };
+enum {
+    IN_YARD = 1,
+    IN_BARE = 2,
+    IN_NET = 4,   /* as BARE, with sockets that the guard makes: a filter with notification is always on top of it */
+    IN_GUARD = 8, /* for bawn-init itself there */
+    IN_EVERY_BARE = IN_BARE | IN_NET | IN_GUARD,
+    IN_ALL = IN_YARD | IN_EVERY_BARE
+};
 
 #define ALLOW SECCOMP_RET_ALLOW
 #define REFUSE(e) (SECCOMP_RET_ERRNO | (e))
@@ -47,7 +54,7 @@ struct policy_test { /* (argument & mask) == or != value */
     uint32_t mask, value;
 };
 
-enum { POLICY_TESTS_MAX = 3, POLICY_RULES_MAX = 14 };
+enum { POLICY_TESTS_MAX = 3, POLICY_RULES_MAX = 18 };
 
 struct policy_rule {
     struct policy_test when[POLICY_TESTS_MAX]; /* all must hold; none: always */
@@ -78,7 +85,7 @@ struct policy_values {
 
 static const struct policy_list policy_lists[] = {
     /* Files: data */
-    {IN_BOTH, ALLOW,
+    {IN_ALL, ALLOW,
      "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek close close_range dup dup2 dup3 "
      "pipe pipe2 sendfile splice tee vmsplice copy_file_range fallocate ftruncate truncate fadvise64 readahead "
      "fsync fdatasync sync syncfs sync_file_range flock"},
@@ -86,7 +93,7 @@ static const struct policy_list policy_lists[] = {
     /* Files: names and attributes. Links, renames and xattrs are bounded by the mounts and by Landlock; setting
      * security.capability needs a capability that no process has in here. mkdir takes no setuid or setgid bit at all (the
      * kernel masks the mode), so it needs no check. name_to_handle_at alone opens nothing: its other half is refused. */
-    {IN_BOTH, ALLOW,
+    {IN_ALL, ALLOW,
      "stat fstat lstat newfstatat statx statfs fstatfs access faccessat faccessat2 readlink readlinkat getcwd chdir fchdir "
      "getdents getdents64 mkdir mkdirat rmdir unlink unlinkat rename renameat link linkat symlink symlinkat umask "
      "chown fchown lchown fchownat utime utimes utimensat futimesat name_to_handle_at "
@@ -95,14 +102,14 @@ static const struct policy_list policy_lists[] = {
 
     /* Memory. memfd_secret only hides memory from the kernel. NUMA placement of one's own memory is used by databases
      * and the JVM and stays within the cpuset; moving the pages of others is refused below. */
-    {IN_BOTH, ALLOW,
+    {IN_ALL, ALLOW,
      "brk mmap munmap mremap mprotect madvise mincore msync mlock mlock2 munlock mlockall munlockall remap_file_pages "
      "memfd_create memfd_secret membarrier pkey_alloc pkey_free pkey_mprotect process_madvise process_mrelease "
      "get_mempolicy set_mempolicy mbind set_mempolicy_home_node"},
 
     /* Processes and identity. Changing ids needs capabilities that no process has; programs that drop privileges call them
      * with their own ids and expect success. */
-    {IN_BOTH, ALLOW,
+    {IN_ALL, ALLOW,
      "execve execveat exit exit_group fork vfork wait4 waitid getpid getppid gettid getpgid setpgid getpgrp getsid setsid "
      "getuid geteuid getgid getegid getgroups setgroups getresuid setresuid getresgid setresgid setuid setgid setreuid "
      "setregid setfsuid setfsgid capget capset prctl arch_prctl set_tid_address set_robust_list get_robust_list rseq "
@@ -113,13 +120,13 @@ static const struct policy_list policy_lists[] = {
     /* Debuggers: gdb and strace must work on what runs in here. The kernel's ptrace check is the fence: another process
      * namespace or another Landlock domain cannot be attached to, and bawn-init is not dumpable. pidfd_getfd, kcmp and
      * process_vm_* make the same check. Since Linux 4.8 a tracer cannot change a call after the filter has seen it. */
-    {IN_BOTH, ALLOW, "ptrace process_vm_readv process_vm_writev pidfd_getfd kcmp"},
+    {IN_ALL, ALLOW, "ptrace process_vm_readv process_vm_writev pidfd_getfd kcmp"},
 
     /* Further sandboxes inside: filters and Landlock layers only ever narrow (browsers, other agents' sandboxes). */
-    {IN_BOTH, ALLOW, "seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self"},
+    {IN_ALL, ALLOW, "seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self"},
 
     /* Signals, time, waiting */
-    {IN_BOTH, ALLOW,
+    {IN_ALL, ALLOW,
      "rt_sigaction rt_sigprocmask rt_sigpending rt_sigreturn rt_sigsuspend rt_sigtimedwait rt_sigqueueinfo "
      "rt_tgsigqueueinfo sigaltstack kill tkill tgkill pause alarm signalfd signalfd4 "
      "time gettimeofday clock_gettime clock_getres clock_nanosleep nanosleep getitimer setitimer "
@@ -134,9 +141,11 @@ static const struct policy_list policy_lists[] = {
      * a process can come by are connected AF_UNIX pairs (see socketpair below), which ignore or refuse an address given
      * to sendto and sendmsg; the starter of the command hands in no other socket, /proc/PID/fd cannot open one, and
      * pidfd_getfd reaches no process outside the Landlock domain. */
-    {IN_BOTH, ALLOW, "sendto sendmsg sendmmsg recvfrom recvmsg recvmmsg shutdown getsockname getpeername getsockopt setsockopt"},
-    {IN_YARD, ALLOW, "bind connect listen accept accept4"},
+    {IN_ALL, ALLOW, "recvfrom recvmsg recvmmsg shutdown getsockname getpeername getsockopt"},
+    {IN_ALL & ~IN_NET, ALLOW, "sendto sendmsg sendmmsg setsockopt"},
+    {IN_ALL & ~IN_BARE, ALLOW, "bind connect listen accept accept4"},
     {IN_BARE, REFUSE(EACCES), "socket bind connect listen accept accept4"},
+    {IN_GUARD, ALLOW, "socket"},
 
     /* System V IPC and message queues are private in the yard. Without an IPC namespace they would be the host's: absent. */
     {IN_YARD, ALLOW,
@@ -144,29 +153,29 @@ static const struct policy_list policy_lists[] = {
      "mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr"},
 
     /* Namespaces, mounts, roots: what the sandbox is made of */
-    {IN_BOTH, REFUSE(EPERM),
+    {IN_ALL, REFUSE(EPERM),
      "mount umount2 open_tree move_mount fsopen fsconfig fsmount fspick mount_setattr pivot_root chroot unshare setns "
      "sethostname setdomainname"},
 
     /* Opens a file of any mounted file system by its number, past every path check ("Shocker") */
-    {IN_BOTH, REFUSE(EPERM), "open_by_handle_at"},
+    {IN_ALL, REFUSE(EPERM), "open_by_handle_at"},
 
     /* Large kernel surface with a history of exploits. io_uring also performs calls that no filter sees (a socket by
      * IORING_OP_SOCKET); libuv and others fall back on EPERM, which kernel.io_uring_disabled gives as well. */
-    {IN_BOTH, REFUSE(EPERM),
+    {IN_ALL, REFUSE(EPERM),
      "bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register fanotify_init fanotify_mark "
      "modify_ldt vhangup migrate_pages move_pages lookup_dcookie"},
 
     /* Kernel keyrings are not bound to a user namespace: the host user's keys would be in reach */
-    {IN_BOTH, REFUSE(EPERM), "add_key request_key keyctl"},
+    {IN_ALL, REFUSE(EPERM), "add_key request_key keyctl"},
 
     /* The machine. adjtimex and clock_adjtime read with modes = 0 and set otherwise, but modes is behind a pointer. */
-    {IN_BOTH, REFUSE(EPERM),
+    {IN_ALL, REFUSE(EPERM),
      "init_module finit_module delete_module kexec_load kexec_file_load reboot swapon swapoff acct syslog quotactl "
      "quotactl_fd settimeofday clock_settime adjtimex clock_adjtime iopl ioperm"},
 
     /* Exist only with their arguments in memory (see the top); glibc, musl, Go and Rust fall back to the older call */
-    {IN_BOTH, REFUSE(ENOSYS), "clone3 openat2"},
+    {IN_ALL, REFUSE(ENOSYS), "clone3 openat2"},
 };
 
 /* Numbers of the kernel ABI that both architectures share; the build machine's headers may be those of another. */
@@ -188,7 +197,12 @@ enum {
     DGRAM = 2,
     RAW = 3,
     SEQPACKET = 5,
-    PACKET = 10
+    PACKET = 10,
+    FASTOPEN = 0x20000000, /* MSG_FASTOPEN */
+    LEVEL_IP = 0,
+    LEVEL_SOCKET = 1,
+    LEVEL_TCP = 6,
+    LEVEL_IPV6 = 41
 };
 
 /* clang-format off */
@@ -236,32 +250,32 @@ static const uint32_t ioctls_allowed[] = {
 static const struct policy_values policy_values[] = {{"ioctl", 1, ARRAY_LEN(ioctls_allowed), ioctls_allowed}};
 
 static const struct policy_check policy_checks[] = {
-    {IN_BOTH, "clone", {{{SOME_OF(0, NAMESPACE_FLAGS)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+    {IN_ALL, "clone", {{{SOME_OF(0, NAMESPACE_FLAGS)}, REFUSE(EPERM)}, {{}, ALLOW}}},
 
     /* A setuid or setgid file does nothing in here (nosuid), but in a shared tree the host sees it with the user's id.
      * fchmodat2 is newer than this table: ENOSYS, and libc emulates it. */
-    {IN_BOTH, "chmod fchmod creat", {{{SOME_OF(1, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
-    {IN_BOTH, "fchmodat", {{{SOME_OF(2, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
-    {IN_BOTH, "open", {{{SOME_OF(1, CREATES), SOME_OF(2, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
-    {IN_BOTH, "openat", {{{SOME_OF(2, CREATES), SOME_OF(3, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+    {IN_ALL, "chmod fchmod creat", {{{SOME_OF(1, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+    {IN_ALL, "fchmodat", {{{SOME_OF(2, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+    {IN_ALL, "open", {{{SOME_OF(1, CREATES), SOME_OF(2, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+    {IN_ALL, "openat", {{{SOME_OF(2, CREATES), SOME_OF(3, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
 
     /* A lease on a file of the workspace makes the host's open() wait for up to lease-break-time (45 s), again and again; F_NOTIFY
      * is its older sibling of inotify, without a limit. EINVAL is what file systems without them say. */
-    {IN_BOTH, "fcntl",
+    {IN_ALL, "fcntl",
      {{{IS(1, 1024 /* F_SETLEASE */)}, REFUSE(EINVAL)}, {{IS(1, 1026 /* F_NOTIFY */)}, REFUSE(EINVAL)}, {{}, ALLOW}}},
 
     /* RENAME_WHITEOUT leaves a device node, which the host sees; overlayfs itself does not come by here */
-    {IN_BOTH, "renameat2", {{{SOME_OF(4, 4)}, REFUSE(EINVAL)}, {{}, ALLOW}}},
+    {IN_ALL, "renameat2", {{{SOME_OF(4, 4)}, REFUSE(EINVAL)}, {{}, ALLOW}}},
 
     /* No devices, and no overlayfs whiteouts: those are character devices that need no privilege since Linux 5.8 */
-    {IN_BOTH, "mknod",
+    {IN_ALL, "mknod",
      {{{SOME_OF(1, SETID)}, REFUSE(EPERM)},
       {{PART_IS(1, TYPE_OF_NODE, 0)}, ALLOW},
       {{PART_IS(1, TYPE_OF_NODE, NODE_FILE)}, ALLOW},
       {{PART_IS(1, TYPE_OF_NODE, NODE_FIFO)}, ALLOW},
       {{PART_IS(1, TYPE_OF_NODE, NODE_SOCKET)}, ALLOW},
       {{}, REFUSE(EPERM)}}},
-    {IN_BOTH, "mknodat",
+    {IN_ALL, "mknodat",
      {{{SOME_OF(2, SETID)}, REFUSE(EPERM)},
       {{PART_IS(2, TYPE_OF_NODE, 0)}, ALLOW},
       {{PART_IS(2, TYPE_OF_NODE, NODE_FILE)}, ALLOW},
@@ -270,14 +284,14 @@ static const struct policy_check policy_checks[] = {
       {{}, REFUSE(EPERM)}}},
 
     /* TIOCSTI and TIOCLINUX type into the terminal that started us; TIOCSETD loads line disciplines (n_gsm, n_hdlc...) */
-    {IN_BOTH, "ioctl",
+    {IN_ALL, "ioctl",
      {{{IS(1, 0x5412)}, REFUSE(EPERM)},
       {{IS(1, 0x541c)}, REFUSE(EPERM)},
       {{IS(1, 0x5423)}, REFUSE(EPERM)},
       {{}, REFUSE(ENOTTY)}}},
 
     /* Query, reset, linux32, and ADDR_NO_RANDOMIZE for gdb. Not READ_IMPLIES_EXEC, MMAP_PAGE_ZERO or foreign systems. */
-    {IN_BOTH, "personality",
+    {IN_ALL, "personality",
      {{{IS(0, UINT32_MAX)}, ALLOW},
       {{IS(0, 0)}, ALLOW},
       {{IS(0, 0x0000008)}, ALLOW},
@@ -303,10 +317,46 @@ static const struct policy_check policy_checks[] = {
       {{IS(2, 58 /* ICMPv6 */)}, ALLOW},
       {{IS(2, 262 /* MPTCP */)}, ALLOW},
       {{}, REFUSE(EPROTONOSUPPORT)}}},
+    /* What the guard makes, and nothing that could send without a connection that it made: a datagram says in memory where it goes. */
+    {IN_NET, "socket",
+     {{{ISNT(0, FAMILY_UNIX), ISNT(0, FAMILY_INET), ISNT(0, FAMILY_INET6)}, REFUSE(EAFNOSUPPORT)},
+      {{PART_IS(1, TYPE_OF_SOCKET, STREAM), IS(2, 0)}, ALLOW},
+      {{ISNT(0, FAMILY_UNIX), PART_IS(1, TYPE_OF_SOCKET, STREAM), IS(2, 6 /* TCP */)}, ALLOW},
+      {{IS(0, FAMILY_UNIX), PART_IS(1, TYPE_OF_SOCKET, SEQPACKET), IS(2, 0)}, ALLOW},
+      {{PART_IS(1, TYPE_OF_SOCKET, STREAM)}, REFUSE(EPROTONOSUPPORT)},
+      {{PART_IS(1, TYPE_OF_SOCKET, RAW)}, REFUSE(EPERM)},
+      {{PART_IS(1, TYPE_OF_SOCKET, PACKET)}, REFUSE(EPERM)},
+      {{}, REFUSE(EACCES)}}},
+
+    /* MSG_FASTOPEN connects, to an address that is in memory */
+    {IN_NET, "sendto sendmmsg", {{{SOME_OF(3, FASTOPEN)}, REFUSE(EOPNOTSUPP)}, {{}, ALLOW}}},
+    {IN_NET, "sendmsg", {{{SOME_OF(2, FASTOPEN)}, REFUSE(EOPNOTSUPP)}, {{}, ALLOW}}},
+
+    /* Options by list. Not: what chooses a device, a route, a source or a mark; keys of signatures (TCP_MD5SIG), by which the guard
+     * says who may connect to a server inside; TCP_FASTOPEN_CONNECT, TCP_REPAIR and TCP_ULP, which change what connect() does. SO_REUSEPORT and TCP_DEFER_ACCEPT do nothing and say
+     * that they did: a second listener of one port could be made without the guard's key. */
+    {IN_NET, "setsockopt",
+     {{{IS(1, LEVEL_SOCKET), IS(2, 15 /* SO_REUSEPORT */)}, REFUSE(0)},
+      {{IS(1, LEVEL_SOCKET), IS(2, 25 /* SO_BINDTODEVICE */)}, REFUSE(EPERM)},
+      {{IS(1, LEVEL_SOCKET), PART_IS(2, ~1u, 26 /* SO_ATTACH_FILTER, SO_DETACH_FILTER */)}, REFUSE(EPERM)},
+      {{IS(1, LEVEL_SOCKET), PART_IS(2, ~15u, 0)}, ALLOW},
+      {{IS(1, LEVEL_SOCKET), PART_IS(2, ~15u, 16)}, ALLOW},
+      {{IS(1, LEVEL_SOCKET), PART_IS(2, ~3u, 64 /* times in 64 bits */)}, ALLOW},
+      {{IS(1, LEVEL_TCP), IS(2, 9 /* TCP_DEFER_ACCEPT */)}, REFUSE(0)},
+      {{IS(1, LEVEL_TCP), PART_IS(2, ~1u, 14 /* TCP_MD5SIG */)}, REFUSE(EPERM)},
+      {{IS(1, LEVEL_TCP), PART_IS(2, ~15u, 0)}, ALLOW},
+      {{IS(1, LEVEL_TCP), IS(2, 18 /* TCP_USER_TIMEOUT */)}, ALLOW},
+      {{IS(1, LEVEL_TCP), IS(2, 25 /* TCP_NOTSENT_LOWAT */)}, ALLOW},
+      {{IS(1, LEVEL_IP), PART_IS(2, ~3u, 0 /* IP_TOS, IP_TTL */)}, ALLOW},
+      {{IS(1, LEVEL_IP), PART_IS(2, ~1u, 10 /* IP_MTU_DISCOVER, IP_RECVERR */)}, ALLOW},
+      {{IS(1, LEVEL_IPV6), IS(2, 25 /* IPV6_RECVERR */)}, ALLOW},
+      {{IS(1, LEVEL_IPV6), IS(2, 26 /* IPV6_V6ONLY */)}, ALLOW},
+      {{IS(1, LEVEL_IPV6), IS(2, 67 /* IPV6_TCLASS */)}, ALLOW},
+      {{}, REFUSE(ENOPROTOOPT)}}},
     {IN_YARD, "socketpair", {{{IS(0, FAMILY_UNIX)}, ALLOW}, {{}, REFUSE(EAFNOSUPPORT)}}},
 
     /* A datagram pair could be connected again, to a socket of the host; stream and seqpacket pairs cannot */
-    {IN_BARE, "socketpair",
+    {IN_EVERY_BARE, "socketpair",
      {{{ISNT(0, FAMILY_UNIX)}, REFUSE(EAFNOSUPPORT)},
       {{PART_IS(1, TYPE_OF_SOCKET, STREAM)}, ALLOW},
       {{PART_IS(1, TYPE_OF_SOCKET, SEQPACKET)}, ALLOW},
@@ -325,12 +375,12 @@ static const struct policy_check policy_checks[] = {
      {{{IS(0, 3 /* IOPRIO_WHO_USER */)}, REFUSE(EPERM)}, {{IS(1, 1)}, REFUSE(EPERM)}, {{}, ALLOW}}},
 
     /* Without a process namespace these would reach the user's other processes, which no Landlock hook guards: only oneself. */
-    {IN_BARE, "prlimit64", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
-    {IN_BARE, "sched_setaffinity", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
-    {IN_BARE, "sched_setattr", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
-    {IN_BARE, "sched_setparam", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
-    {IN_BARE, "sched_setscheduler", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
-    {IN_BARE, "setpriority", {{{IS(0, 0 /* PRIO_PROCESS */), IS(1, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
-    {IN_BARE, "ioprio_set", {{{IS(0, 1 /* IOPRIO_WHO_PROCESS */), IS(1, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
+    {IN_EVERY_BARE, "prlimit64", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
+    {IN_EVERY_BARE, "sched_setaffinity", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
+    {IN_EVERY_BARE, "sched_setattr", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
+    {IN_EVERY_BARE, "sched_setparam", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
+    {IN_EVERY_BARE, "sched_setscheduler", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
+    {IN_EVERY_BARE, "setpriority", {{{IS(0, 0 /* PRIO_PROCESS */), IS(1, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
+    {IN_EVERY_BARE, "ioprio_set", {{{IS(0, 1 /* IOPRIO_WHO_PROCESS */), IS(1, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
 };
 /* clang-format on */
