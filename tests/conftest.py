@@ -252,6 +252,19 @@ def other_user_runs(item):
     return zlib.crc32(case.encode()) % 2 != (who[1] == "root")
 
 
+def is_weaker_rung_row(item):
+    """In the landlock rung network tests run as the ordinary user, and a quarter of them, chosen by name; BAWN_ALL=1: all."""
+    if item.path.parent.name != "network" or not re.search(r"[-\[]landlock[-\]]", item.name):
+        return None
+    wanted = "root" not in re.split(r"[-\[\]]", item.name) and (os.environ.get("BAWN_ALL") or zlib.crc32(item.name.encode()) % 4 == 0)
+    return bool(wanted)
+
+
+def is_left_out(item):
+    weaker = is_weaker_rung_row(item)
+    return not weaker if weaker is not None else is_sampled_out(item) or other_user_runs(item)
+
+
 def is_sampled_out(item):
     """Of the long tables a sixteenth of the rows runs as root and an eighth as the ordinary user, chosen by name; BAWN_ALL=1: all."""
     if item.path.name not in SPREAD or os.environ.get("BAWN_ALL"):
@@ -265,7 +278,7 @@ TOGETHER = {"test_cgroup_guest.py"}  # what they share takes a minute to make: o
 @pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(config, items):
     """@pytest.mark.no_sanitizer: what cannot hold in a sanitizer build, e.g. because of its huge address space."""
-    out = [item for item in items if is_sampled_out(item) or other_user_runs(item)]
+    out = [item for item in items if is_left_out(item)]
     left_out = set(out)
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=out)

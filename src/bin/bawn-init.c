@@ -65,6 +65,8 @@ static int read_start(struct init *in, struct err *err) {
     r = init_start_decode(in->bytes, len, &in->start);
     if (r < 0)
         return err_sys(err, r, "the start message is not understood");
+    if (in->start.flags & INIT_FLAG_SOCKETS) /* for programs with a resolver of their own: it would ask by UDP */
+        proxy = "http://127.0.0.1:15001";
     r = proxy ? environment_add_proxy(&in->start, proxy) : 0;
     return r < 0 ? err_sys(err, r, "the variables of the command") : 0;
 }
@@ -85,7 +87,7 @@ static void set_signals(struct init *in) {
 static int lock_thread(void *arg, struct err *err) {
     const struct init *in = arg;
 
-    return lockdown(&in->start, err);
+    return lockdown(&in->start, LOCKDOWN_GUARD, err);
 }
 
 static int start_link(struct init *in, struct err *err) {
@@ -95,30 +97,43 @@ static int start_link(struct init *in, struct err *err) {
 }
 
 static int check_link(const struct init *in, struct err *err) {
-    if (!far_is_on() || !(in->start.flags & (INIT_FLAG_GUARD | INIT_FLAG_NO_PIDNS)))
+    if (!far_is_on() || !(in->start.flags & (INIT_FLAG_GUARD | INIT_FLAG_NO_PIDNS | INIT_FLAG_SOCKETS)))
         return 0;
     return err_set(err, -EOPNOTSUPP,
                    "direct mode needs a sandbox on this machine's kernel; use a mode that works on a copy (--workspace sync)");
 }
 
+/* Sent before we were started. */
+static int receive_gate(const struct init *in, int *ret, struct err *err) {
+    struct init_msg msg = {0};
+    size_t n_fds = 1;
+
+    if (!(in->start.flags & INIT_FLAG_SOCKETS))
+        return 0;
+    if (sock_recv(in->control, &msg, sizeof msg, ret, &n_fds) != (long)sizeof msg || msg.type != INIT_MSG_NETWORK || n_fds != 1)
+        return err_set(err, -EPROTO, "no way to the gate came with the start message");
+    return 0;
+}
+
 static int set_up(struct init *in, struct err *err) {
-    bool pid1 = !(in->start.flags & INIT_FLAG_NO_PIDNS), guard = in->start.flags & INIT_FLAG_GUARD;
-    int r = 0;
+    bool pid1 = !(in->start.flags & INIT_FLAG_NO_PIDNS), guard = in->start.flags & (INIT_FLAG_GUARD | INIT_FLAG_SOCKETS);
+    int gate = -1, r = 0;
 
     /* Killing us ends the sandbox only where we are PID 1; elsewhere the closed socket tells us to end it. */
     prctl(pid1 ? PR_SET_PDEATHSIG : PR_SET_CHILD_SUBREAPER, pid1 ? SIGKILL : 1);
     set_signals(in);
     if (setsid() < 0 && getsid(0) != getpid()) /* container runtimes made us the leader of one */
         return err_sys(err, -errno, "own session");
-    if (in->start.flags & INIT_FLAG_TTY)
+    r = receive_gate(in, &gate, err);
+    if (r == 0 && in->start.flags & INIT_FLAG_TTY)
         r = terminal_open(in, err);
     if (r == 0 && guard)
-        r = guard_new(&in->start, FD_CONTROL, FD_GUARD, &in->guard, err);
+        r = guard_new(&in->start, FD_CONTROL, FD_GUARD, gate, &in->guard, err);
     if (r == 0 && far_is_on())
         r = far_lock(err);
     /* The guard does what the command asks for, so it may do no more than the command. Where there is no pid namespace the
      * command adds a Landlock domain of its own below this one, and so cannot signal us. */
-    return r < 0 || (!pid1 && !guard) ? r : lockdown(&in->start, err);
+    return r < 0 || (!pid1 && !guard) ? r : lockdown(&in->start, LOCKDOWN_GUARD, err);
 }
 
 /* Reaps everything; returns true when the command itself has ended. */

@@ -101,6 +101,10 @@ static int bare_rules(const struct plan *p, struct start_message *m, struct err 
         r = add_rule(m, INIT_ACCESS_READ, true, etc_bare[i], err);
     if (r >= 0 && p->home_persistent)
         r = add_rule(m, INIT_ACCESS_WRITE, false, p->home, err);
+    for (size_t i = 0; r >= 0 && i < p->n_steps; i++)
+        if (p->steps[i].kind == STEP_RO &&
+            (str_eq(p->steps[i].to, PLAN_SSH_SOCKET) || str_eq(p->steps[i].to, PLAN_CREDENTIAL_SOCKET)))
+            r = add_rule(m, INIT_ACCESS_SOCKET, false, p->steps[i].from, err);
     return r < 0 ? r : add_rule(m, INIT_ACCESS_WRITE, false, p->private_dir, err);
 }
 
@@ -176,7 +180,7 @@ int startmsg_make(const struct engine_request *req, const struct cgroup *cg, int
     if (p->writable_system || p->nested)
         m.start.flags |= INIT_FLAG_ONE_ID;
     if (p->rung == RUNG_LANDLOCK) {
-        m.start.flags |= INIT_FLAG_NO_PIDNS;
+        m.start.flags |= INIT_FLAG_NO_PIDNS | (p->network ? INIT_FLAG_SOCKETS : 0u);
         m.start.landlock = INIT_LANDLOCK_WALL;
         r = bare_rules(p, &m, err);
     } else if (p->nested) {

@@ -99,7 +99,7 @@ static int child_main(void *arg) {
 
     if (take_place(c, &child->err) < 0 || take_streams(c, &child->err) < 0)
         return EXIT_SANDBOX;
-    if ((s->flags & INIT_FLAG_NO_PIDNS) && lockdown(s, &child->err) < 0)
+    if ((s->flags & INIT_FLAG_NO_PIDNS) && lockdown(s, LOCKDOWN_COMMAND, &child->err) < 0)
         return EXIT_SANDBOX;
     if (chdir(c->cwd) < 0) {
         err_sys(&child->err, -errno, "enter the working directory '%s'", c->cwd);
@@ -109,6 +109,10 @@ static int child_main(void *arg) {
     sigprocmask(SIG_SETMASK, &in->old_mask, NULL);
     if (far_is_on() && shield_install(&child->err) < 0)
         return EXIT_SANDBOX;
+    if (!in->guard && s->flags & INIT_FLAG_SOCKETS) { /* nothing would stand between the command and the host's network */
+        err_set(&child->err, -EPERM, "sockets without a guard");
+        return EXIT_SANDBOX;
+    }
     if (in->guard && guard_install(in->guard, &child->err) < 0) /* last of all: only execve may follow, no answer comes yet */
         return EXIT_SANDBOX;
     child->exec_errno = search_and_exec(c);

@@ -78,7 +78,8 @@ int terminal_make(const struct exec_request *r, int *ret_master, int *ret_slave,
 pid_t terminal_group(pid_t leader); /* the foreground process group of its terminal; <= 0: none */
 
 /* lockdown.c: rlimits, affinity, no_new_privs, Landlock, capabilities, seccomp; for good */
-int lockdown(const struct init_start *s, struct err *err);
+enum lockdown_who { LOCKDOWN_COMMAND, LOCKDOWN_GUARD /* bawn-init itself */ };
+int lockdown(const struct init_start *s, enum lockdown_who who, struct err *err);
 
 /* command.c */
 struct command {

@@ -55,12 +55,14 @@ static int set_affinity(uint64_t cpus, struct err *err) {
     return sched_setaffinity(0, sizeof want, &want) < 0 ? err_sys(err, -errno, "CPU affinity") : 0;
 }
 
-static int restrict_files(const struct init_start *s, struct err *err) {
+/* The guard that makes the sockets connects and binds them, too; no command does. */
+static int restrict_files(const struct init_start *s, enum lockdown_who who, struct err *err) {
     struct landlock_rule rules[RULES_MAX];
+    size_t n = 0;
     const bool wall = s->landlock == INIT_LANDLOCK_WALL;
     const struct landlock_opts opts = {.scope_abstract = true,
                                        .scope_signals = true,
-                                       .deny_tcp = wall,
+                                       .deny_tcp = wall && !(who == LOCKDOWN_GUARD && s->flags & INIT_FLAG_SOCKETS),
                                        .writes_only = !wall,
                                        .scopes_only = s->landlock == INIT_LANDLOCK_SCOPES,
                                        .min_abi = wall ? WALL_ABI_MIN : 0};
@@ -70,17 +72,29 @@ static int restrict_files(const struct init_start *s, struct err *err) {
     if (s->n_rules > RULES_MAX)
         return err_set(err, -E2BIG, "more than %d Landlock rules", RULES_MAX);
     for (size_t i = 0; i < s->n_rules; i++) {
+        if (s->rules[i].access == INIT_ACCESS_SOCKET) /* the guard's, not the kernel's */
+            continue;
         if (s->rules[i].access >= LANDLOCK_ACCESS_COUNT)
             return err_set(err, -EBADMSG, "unknown kind of access in a Landlock rule");
-        rules[i] = (struct landlock_rule){.path = s->rules[i].path,
-                                          .fd = -1,
-                                          .access = (enum landlock_access)s->rules[i].access,
-                                          .optional = s->rules[i].optional != 0};
+        rules[n++] = (struct landlock_rule){.path = s->rules[i].path,
+                                            .fd = -1,
+                                            .access = (enum landlock_access)s->rules[i].access,
+                                            .optional = s->rules[i].optional != 0};
     }
-    return landlock_restrict(rules, s->n_rules, &opts, err);
+    return landlock_restrict(rules, n, &opts, err);
 }
 
-int lockdown(const struct init_start *s, struct err *err) {
+static int filter_calls(const struct init_start *s, enum lockdown_who who, struct err *err) {
+    enum seccomp_variant v = (enum seccomp_variant)s->seccomp;
+
+    if (s->seccomp >= SECCOMP_VARIANTS)
+        return err_set(err, -EBADMSG, "unknown system call filter");
+    if (s->flags & INIT_FLAG_SOCKETS)
+        v = who == LOCKDOWN_GUARD ? SECCOMP_GUARD : SECCOMP_NET;
+    return seccomp_install(v, err);
+}
+
+int lockdown(const struct init_start *s, enum lockdown_who who, struct err *err) {
     int r = set_rlimits(s, err);
 
     r = r < 0 ? r : set_affinity(s->cpu_affinity, err);
@@ -88,12 +102,8 @@ int lockdown(const struct init_start *s, struct err *err) {
         return r;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(err, -errno, "no_new_privs");
-    r = restrict_files(s, err);
+    r = restrict_files(s, who, err);
     r = r < 0 ? r : caps_drop_all(err);
-    if (r < 0)
-        return r;
-    if (s->seccomp >= SECCOMP_VARIANTS)
-        return err_set(err, -EBADMSG, "unknown system call filter");
-    r = seccomp_install((enum seccomp_variant)s->seccomp, err);
+    r = r < 0 ? r : filter_calls(s, who, err);
     return r < 0 || !(s->flags & INIT_FLAG_ONE_ID) ? r : one_id_install(err);
 }

@@ -109,7 +109,7 @@ struct open_apart {
 static int open_locked_down(void *arg) {
     struct open_apart *a = arg;
     struct err err = {0};
-    int r = lockdown(a->start, &err);
+    int r = lockdown(a->start, LOCKDOWN_COMMAND, &err);
 
     a->result = r < 0 ? r : open_inside(a->path, a->len, a->how, &a->fd);
     return 0;

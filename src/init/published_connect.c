@@ -48,7 +48,8 @@ void inside_answer(const struct init *in, const struct init_msg *ask) {
     struct init_msg msg = {.type = INIT_MSG_INSIDE, .extra = ask->extra};
     CLEANUP(closep) int fd = -1;
 
-    msg.value = -inside_connect(ask->value, &fd);
+    msg.value =
+        -(in->start.flags & INIT_FLAG_SOCKETS ? guard_inside(in->guard, ask->value, &fd) : inside_connect(ask->value, &fd));
     /* We must go on reaping: a supervisor that does not read its answers loses them. */
     if (poll(&room, 1, 0) > 0 && (room.revents & POLLOUT))
         sock_send(in->control, &msg, sizeof msg, &fd, fd >= 0);

@@ -62,8 +62,11 @@ enum init_flag {
     INIT_FLAG_NO_PIDNS = 16, /* not PID 1: adopt orphans, end every descendant at the end */
     INIT_FLAG_GUARD = 32,    /* descriptor 5 is the guard's socket: whatever changes a file goes through the guard (guardmsg.h) */
     INIT_FLAG_RESIDENT =
-        64,                /* no command of its own (argc 0): executes what INIT_MSG_EXEC asks for until the supervisor is gone */
-    INIT_FLAG_ONE_ID = 128 /* calls that change owners and ids do nothing, and say that they did (jail/fence/one_id.h) */
+        64, /* no command of its own (argc 0): executes what INIT_MSG_EXEC asks for until the supervisor is gone */
+    INIT_FLAG_ONE_ID = 128, /* calls that change owners and ids do nothing, and say that they did (jail/fence/one_id.h) */
+    INIT_FLAG_SOCKETS =
+        256 /* no network namespace: the guard makes the sockets (init/guard/guard_sock.h). The first message is NETWORK, to init,
+                               with the socket on which connections are handed to the gate */
 };
 enum { INIT_FLAGS_TTY = INIT_FLAG_TTY | INIT_FLAG_TTY_STDIN | INIT_FLAG_TTY_STDOUT | INIT_FLAG_TTY_STDERR };
 
@@ -76,7 +79,12 @@ enum init_landlock {
 };
 
 /* How a Landlock rule opens a path; numbers are part of the protocol. */
-enum init_access { INIT_ACCESS_READ, INIT_ACCESS_EXEC, INIT_ACCESS_WRITE };
+enum init_access {
+    INIT_ACCESS_READ,
+    INIT_ACCESS_EXEC,
+    INIT_ACCESS_WRITE,
+    INIT_ACCESS_SOCKET /* INIT_FLAG_SOCKETS: no rule of Landlock's, but a unix socket of the host's that may be connected to */
+};
 
 struct init_rule {
     uint32_t access;

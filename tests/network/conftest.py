@@ -149,9 +149,54 @@ def inter_net():
     shutil.rmtree(folder)
 
 
+# Run in the landlock rung, too: the same promises where user namespaces are denied, with sockets by the guard.
+BOTH_RUNGS = {"test_reach", "test_own_servers", "test_publish", "test_credentials", "test_denials"}
+
+
+# What is different there, and why; the names of tests.
+LACKS = {
+    "UDP": {"test_addrconfig_with_musl", "test_dns[+notcp]", "test_dns_without_edns", "test_dns[+tcp]"},
+    "interfaces of its own": {"test_addrconfig", "test_no_connection_comes_from_the_address_that_counts", "test_a_server_on_every_address_inside"},
+    "mounts, for files in /etc and programs of Bawn's inside": {"test_names_of_an_own_server[wget]", "test_other_pages_are_only_shown"},
+    "names of its own for programs, which ask the proxy instead": {"test_curl_says_why"},
+}
+
+
+def what_is_lacking(item_name):
+    """item_name as in test_dns[user-landlock-+tcp]: an entry without brackets is all rows of a test, else one of the row's words."""
+    test, _, words = item_name.rstrip("]").partition("[")
+    for reason, names in LACKS.items():
+        for name in names:
+            of, _, word = name.rstrip("]").partition("[")
+            if of == test and (not word or word in words.split("-")):
+                return reason
+    return None
+
+
+def pytest_generate_tests(metafunc):
+    if "rung" in metafunc.fixturenames and metafunc.module.__name__.split(".")[-1] in BOTH_RUNGS:
+        metafunc.parametrize("rung", ["full", "landlock"], indirect=True)
+
+
+@pytest.fixture
+def rung(request):
+    return getattr(request, "param", os.environ.get("BAWN_TEST_RUNG", "full"))
+
+
+@pytest.fixture(scope="session")
+def no_userns():
+    """A command line that runs what follows where user namespaces are denied (tests/degraded/deny.c)."""
+    top = pathlib.Path(tempfile.mkdtemp(prefix="bawn-deny.", dir="/var/tmp"))
+    top.chmod(0o755)
+    subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-I", ROOT / "src", "-o", top / "deny", ROOT / "tests/degraded/deny.c", "-lseccomp"], check=True)
+    yield [str(top / "deny"), "userns", "--"]
+    shutil.rmtree(top)
+
+
 class Net:
-    def __init__(self, world, runner):
+    def __init__(self, world, runner, before=()):
         self.world, self.runner = world, runner
+        self.before = list(before)  # in front of bawn itself
         self.names = dict(NAMES)
         self.servers = []
         self.save_names()
@@ -179,12 +224,14 @@ class Net:
         return Done(cmd, done)
 
     def bawn(self, *args, **kw):
-        return self.outside(self.runner.path, *args, **kw)
+        return self.outside(*self.before, self.runner.path, *args, **kw)
 
     def command(self, *cmd, allow=(), deny=(), options=()):
         self.save_names()
         rules = [word for host in allow for word in ("--allow", host)] + [word for host in deny for word in ("--deny", host)]
-        return [self.runner.path, "run", *rules, *options, "--", *cmd]
+        if self.before:  # without a cgroup the limit of processes counts all of this user's, and other tests have some
+            options = ["--pids", "30000", *options]
+        return [*self.before, self.runner.path, "run", *rules, *options, "--", *cmd]
 
     def sandbox(self, *cmd, input=None, env=None, **rules):
         done = self.outside(*self.command(*cmd, **rules), input=input, env=env)
@@ -253,8 +300,11 @@ class Done:
 
 
 @pytest.fixture
-def net(inter_net, runner):
-    n = Net(inter_net, runner)
+def net(request, inter_net, runner, rung, no_userns):
+    if rung == "landlock" and (lack := what_is_lacking(request.node.name)):
+        pytest.skip(f"the landlock rung has no {lack}")
+    n = Net(inter_net, runner, no_userns if rung == "landlock" else ())
+    n.rung = rung
     yield n
     n.end()
 

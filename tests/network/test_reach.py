@@ -84,6 +84,9 @@ def test_denial_is_understood(net):
 def test_no_proxy_is_set(net):
     """Where every port is captured programs need none, and clients drop what a proxy says about a refusal. A variable of the user's stays."""
     r = net.sandbox("sh", "-c", "env | grep -i _proxy=", env={"https_proxy": "http://11.0.0.10:3128"})
+    if net.rung == "landlock":  # UDP is refused there: a resolver of a program's own finds nothing
+        assert b"11.0.0.10" not in r.out and f"https_proxy={PROXY}\n".encode() in r.out, r
+        return
     assert r.out == b"", r
     r = net.sandbox("sh", "-c", "env | grep -i _proxy=", options=["--env", f"HTTPS_PROXY={PROXY}"])
     assert r.out == f"HTTPS_PROXY={PROXY}\n".encode(), r
@@ -110,7 +113,8 @@ def test_log_has_every_verdict_once(net):
     allowed = [e for e in verdicts if e["host"] == "ok.example.com"]
     refused = [e for e in verdicts if e["host"] == "evil.example.net"]
     assert len(allowed) == 3 and {e["action"] for e in allowed} == {"allow"}, verdicts
-    assert [e["kind"] for e in refused] == ["lookup"] + 3 * ["connection"] and {e["code"] for e in refused} == {"BAWN_NET_DENIED_HOST"}, verdicts
+    looked_up = ["lookup"] if net.rung == "full" else []  # elsewhere curl asks the proxy, by name
+    assert [e["kind"] for e in refused] == looked_up + 3 * ["connection"] and {e["code"] for e in refused} == {"BAWN_NET_DENIED_HOST"}, verdicts
 
 
 def test_summary_names_what_was_refused(net):

@@ -4,15 +4,22 @@
  * itself, adopts the command's orphans and ends them all; the command runs inside the domain and the bare filter.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "engine/native/native.h"
 #include "jail/fence/caps.h"
+#include "jail/network/network.h"
 #include "os/process.h"
+#include "os/sock.h"
+#include "proto/initmsg.h"
+
+enum { GATE_QUEUE = 1024 * 1024 /* bytes of connections that wait for the gate */ };
 
 /* Root becomes the owner of the workspace. The raw calls: see apply_ids.c. */
 static int become_owner(struct launch *l) {
@@ -39,6 +46,25 @@ static int child_main(void *arg) {
     else if (apply_fds(l) == 0 && become_owner(l) == 0)
         apply_exec(l);
     return EXIT_SANDBOX;
+}
+
+/* One end waits in the socket for bawn-init, before it is started; the other is where a listener would be. */
+static int make_way_to_gate(struct launch *l, struct sandbox *sb, struct err *err) {
+    const struct init_msg msg = {.type = INIT_MSG_NETWORK};
+    int pair[2], size = GATE_QUEUE, r;
+
+    if (!l->plan->network)
+        return 0;
+    r = sock_pair(pair);
+    if (r < 0)
+        return err_sys(err, r, "socket to the gate");
+    sb->net[NETWORK_TCP4] = pair[0];
+    setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    if (fcntl(pair[0], F_SETFL, O_RDWR | O_NONBLOCK) < 0 || fcntl(pair[1], F_SETFL, O_RDWR | O_NONBLOCK) < 0)
+        r = -errno;
+    r = r < 0 ? r : sock_send(sb->control, &msg, sizeof msg, &pair[1], 1);
+    close(pair[1]);
+    return r < 0 ? err_sys(err, r, "socket to the gate") : 0;
 }
 
 int native_start_bare(struct launch *l, struct sandbox *sb, struct err *err) {
@@ -68,6 +94,7 @@ int native_start_bare(struct launch *l, struct sandbox *sb, struct err *err) {
             "root cannot have home and /tmp on disk (--tmp-size) for the owner of the workspace without user namespaces; run "
             "Bawn as that user (see 'bawn doctor --fix')");
     r = private_dir_fill(plan, err);
+    r = r < 0 ? r : make_way_to_gate(l, sb, err);
     if (r < 0)
         return r;
     sb->bare = true;

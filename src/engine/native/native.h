@@ -8,6 +8,9 @@
 
 enum { NATIVE_BARE_ABI = 3 }; /* Landlock: with an older one, any file could be truncated */
 
+/* probe.c: whether the guard can be asked by system calls (seccomp notification), and read what they are about; 0 or -errno. */
+int native_can_guard(void);
+
 /* bare.c: the landlock rung. */
 int native_start_bare(struct launch *l, struct sandbox *sb, struct err *err);
 

@@ -237,6 +237,29 @@ static int64_t read_switch(const char *path) {
     return file_number(AT_FDCWD, path, NULL, &n) < 0 || n > INT64_MAX ? SWITCH_ABSENT : (int64_t)n;
 }
 
+/* With Yama at 2 or 3 reading the memory of others needs a capability, even of descendants. */
+static int yama_check(void) {
+    int64_t scope = read_switch("/proc/sys/kernel/yama/ptrace_scope");
+
+    return scope >= 2 ? -EPERM : 0;
+}
+
+int native_can_guard(void) {
+    int status;
+    pid_t pid = fork(); /* a filter cannot be taken off again */
+
+    if (pid == 0) {
+        int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : notify_try();
+
+        _exit(r < 0 ? -r : 0);
+    }
+    if (pid < 0)
+        return -errno;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? yama_check() : -(WIFEXITED(status) ? WEXITSTATUS(status) : EIO);
+}
+
 static bool was_filtered(void) {
     char text[TEXT_MAX];
     const char *line;

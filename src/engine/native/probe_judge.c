@@ -155,7 +155,7 @@ static void judge_full(const struct native_facts *f, struct engine_state *s) {
 
 /*
  * Not enforced: processes (names and command lines are visible), disk (home and /tmp are ordinary folders without a
- * quota). There is no network, so there are no rules for it and no credentials.
+ * quota). Rules of the network and credentials need the guard, which makes the sockets; without it there is no network.
  */
 static void judge_landlock(const struct native_facts *f, struct engine_state *s) {
     if (lacks_base(f, s))
@@ -173,8 +173,12 @@ static void judge_landlock(const struct native_facts *f, struct engine_state *s)
             "root here cannot become the owner of the workspace, and without user namespaces the command would have to be root");
     else if (f->launch < 0 && !f->launch_userns)
         refuse(s, "", "used only where there are no user namespaces; here something else is wrong: %s", f->launch_err.msg);
+    else if (f->notify < 0)
+        grant(s, f, 0,
+              f->notify == -EBUSY ? "no network: another program around this one answers its system calls (seccomp notification)"
+                                  : "no network: it needs seccomp notification (Linux 5.19)");
     else
-        grant(s, f, 0, "");
+        grant(s, f, ENFORCES_NAMES | ENFORCES_PORTS | ENFORCES_CREDENTIALS, "");
 }
 
 void native_judge(const struct native_facts *f, struct engine_state ret[static RUNG_COUNT]) {

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "init/guard/guard_judge.h"
+#include "init/guard/guard_sock.h"
 #include "init/guard/guard_touch.h"
 #include "os/fd.h"
 #include "proto/initmsg.h"
@@ -27,15 +28,20 @@
 enum { NOTIF_MAX = 512 };
 
 /* With Yama at 2 or 3 reading the memory of others needs a capability, even of descendants. */
-static int check_needs(int sock, struct err *err) {
+static int check_needs(struct err *err) {
     char text[16];
-    struct stat st;
     ssize_t n = fd_read_file_at(AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope", text, sizeof text);
 
     if (n > 0 && text[0] >= '2')
         return err_set(err, -EPERM,
                        "direct mode cannot work with kernel.yama.ptrace_scope = %c; use --workspace overlay, sync or ro",
                        text[0]);
+    return 0;
+}
+
+static int check_socket(int sock, struct err *err) {
+    struct stat st;
+
     if (fstat(sock, &st) < 0 || !S_ISSOCK(st.st_mode))
         return err_set(err, -EBADF, "the guard was not given a socket");
     return 0;
@@ -56,15 +62,19 @@ static int open_root(struct guard *g, const char *path, struct err *err) {
     return 0;
 }
 
-static uint64_t clock_ns(clockid_t clock) {
+uint64_t guard_clock_ns(int clock) {
     struct timespec t;
 
     clock_gettime(clock, &t);
     return time_ns(&t);
 }
 
-static uint64_t now_ms(void) {
-    return clock_ns(CLOCK_MONOTONIC) / 1000000;
+uint64_t guard_now_ms(void) {
+    return guard_clock_ns(CLOCK_MONOTONIC) / 1000000;
+}
+
+unsigned guard_kinds(const struct guard *g) {
+    return (g->files ? GUARD_FILES : 0u) | (g->socks ? GUARD_SOCKETS : 0u);
 }
 
 static void guard_freep(struct guard **g) {
@@ -77,7 +87,7 @@ static void guard_freep(struct guard **g) {
     free(*g);
 }
 
-int guard_new(const struct init_start *s, int control, int sock, struct guard **ret, struct err *err) {
+int guard_new(const struct init_start *s, int control, int sock, int gate, struct guard **ret, struct err *err) {
     CLEANUP(guard_freep) struct guard *g = calloc(1, sizeof *g);
     int r;
 
@@ -86,14 +96,21 @@ int guard_new(const struct init_start *s, int control, int sock, struct guard **
     /* One by one: assigning the whole struct would touch all of it, and most is never used. */
     g->start = s;
     g->control = control;
-    g->sock = sock;
+    g->files = s->flags & INIT_FLAG_GUARD;
+    g->sock = g->files ? sock : -1;
     g->root = -1;
     g->self = getpid();
-    g->born_ns = clock_ns(CLOCK_REALTIME_COARSE);
+    g->born_ns = guard_clock_ns(CLOCK_REALTIME_COARSE);
     g->umask_.start = g->umask_.now = (mode_t)s->umask & 0777;
+    g->umask_.varies = !g->files; /* umask(2) does not come here then */
     umask(g->umask_.now);
-    r = check_needs(sock, err);
-    r = r < 0 ? r : open_root(g, s->guard_root, err);
+    r = check_needs(err);
+    if (r == 0 && g->files)
+        r = check_socket(sock, err);
+    if (r == 0 && g->files)
+        r = open_root(g, s->guard_root, err);
+    if (r == 0 && s->flags & INIT_FLAG_SOCKETS)
+        r = socks_new(gate, &g->socks, err);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(g);
@@ -123,7 +140,7 @@ static int prepare(struct guard *g) {
 
 int guard_install(struct guard *g, struct err *err) {
     struct sock_filter code[GUARD_FILTER_MAX];
-    struct sock_fprog prog = {.len = (unsigned short)guard_filter_make(g->umask_.start, code), .filter = code};
+    struct sock_fprog prog = {.len = (unsigned short)guard_filter_make(g->umask_.start, guard_kinds(g), code), .filter = code};
     const unsigned long flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
     uint64_t sync = SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP;
     int fd;
@@ -132,6 +149,10 @@ int guard_install(struct guard *g, struct err *err) {
         return err_set(err, -EAGAIN, "too many commands at once in direct mode (at most %d, with what they left running)",
                        GUARD_LISTENERS_MAX);
     fd = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
+    if (fd < 0 && !g->files)
+        return err_sys(err, -errno,
+                       "the network needs user namespaces, or seccomp notification that no other program uses here (Linux 5.19); "
+                       "use --network none");
     if (fd < 0 && errno == EBUSY)
         return err_set(err, -EBUSY,
                        "direct mode cannot work here: another program already answers the system calls of this one "
@@ -204,12 +225,17 @@ void guard_take(struct guard *g, int listener) {
 int guard_timeout(const struct guard *g) {
     uint64_t now;
 
+    int ms = -1, socks;
+
     if (g->queue.n > 0)
         return 0;
-    if (!g->later_ms)
+    if (!g->later_ms && !g->socks)
         return -1;
-    now = now_ms();
-    return g->later_ms <= now ? 0 : (int)(g->later_ms - now);
+    now = guard_now_ms();
+    if (g->later_ms)
+        ms = g->later_ms <= now ? 0 : (int)(g->later_ms - now);
+    socks = g->socks ? socks_timeout(g->socks, now) : -1;
+    return socks >= 0 && (ms < 0 || socks < ms) ? socks : ms;
 }
 
 /* Calls that were put off go to the end of the queue, in their order. */
@@ -217,18 +243,18 @@ static void take_later(struct guard *g) {
     struct guard_queue *q = &g->queue;
     size_t n = MIN_OF(g->n_later, GUARD_QUEUE_MAX - q->n);
 
-    if (!g->later_ms || g->later_ms > now_ms())
+    if (!g->later_ms || g->later_ms > guard_now_ms())
         return;
     for (size_t i = 0; i < n; i++)
         q->v[(q->first + q->n++) % GUARD_QUEUE_MAX] = g->later[i];
     g->n_later -= n;
     memmove(g->later, g->later + n, g->n_later * sizeof *g->later);
-    g->later_ms = g->n_later ? now_ms() + GUARD_LATER_MS : 0;
+    g->later_ms = g->n_later ? guard_now_ms() + GUARD_LATER_MS : 0;
 }
 
 /* judge_rest() has seen that there is room. */
 static void put_off(struct guard *g, const struct guard_taken *t) {
-    uint64_t now = now_ms();
+    uint64_t now = guard_now_ms();
 
     g->later[g->n_later] = *t;
     if (!t->since_ms)
@@ -300,16 +326,16 @@ static void handle_one(struct guard *g) {
     struct guard_queue *q = &g->queue;
     const struct guard_taken t = q->v[q->first];
     struct call c = {.g = g, .listener = t.listener, .id = t.notif.id, .tid = (pid_t)t.notif.pid};
-    const struct guard_row *row = guard_row(t.notif.data.nr);
+    const struct guard_row *row = guard_row(t.notif.data.nr, guard_kinds(g));
     long result = -EPERM;
 
     if (row)
         fill(&c, row, t.notif.data.args);
-    g->waited_ms = t.since_ms ? now_ms() - t.since_ms : 0;
+    g->waited_ms = t.since_ms ? guard_now_ms() - t.since_ms : 0;
     q->first = (q->first + 1) % GUARD_QUEUE_MAX; /* before it is done: more may be taken meanwhile */
     q->n--;
     if (row) {
-        result = begin_turn(g);
+        result = g->files ? begin_turn(g) : 0;
         result = result < 0 ? result : row->run(&c);
     }
     if (result == GUARD_LATER)
@@ -325,7 +351,10 @@ void guard_handle(struct guard *g, const struct pollfd *p, size_t n) {
     if (g->queue.n == 0)
         take_all(g, p, n);
     drop_dead(g, p, n);
-    guard_settle(g); /* what was closed before the call that comes next */
+    if (g->files)
+        guard_settle(g); /* what was closed before the call that comes next */
+    if (g->socks)
+        socks_tick(g->socks, guard_now_ms());
     if (g->queue.n > 0)
         handle_one(g);
 }

@@ -38,8 +38,10 @@ struct pollfd;
 struct guard;
 
 /* Before lockdown. control: bawn-init's socket, which the guard's own children must not hold; sock: the guard's (descriptor
- * 5). */
-int guard_new(const struct init_start *s, int control, int sock, struct guard **ret, struct err *err);
+ * 5), -1 without INIT_FLAG_GUARD; gate: where connections go (guard_sock.h), -1 without INIT_FLAG_SOCKETS. */
+int guard_new(const struct init_start *s, int control, int sock, int gate, struct guard **ret, struct err *err);
+/* INIT_FLAG_SOCKETS: a connection to a server inside, as for --publish; 0 or -errno. */
+int guard_inside(struct guard *g, int port, int *ret_fd);
 
 /* In a command's process, right before it execs: from here on its calls wait for the guard. The listener's descriptor is left
  * in *g, so the process must share memory and descriptors with bawn-init, or the copy that holds its session, until it execs. -EAGAIN: too many commands. */

@@ -134,15 +134,17 @@ static int bind_path(const struct call *c, int sock, const struct address *a) {
 }
 
 long guard_run_bind(struct call *c) {
-    CLEANUP(closep) int sock = -1;
+    CLEANUP(closep) int sock = duplicate_socket(c);
+
+    return sock < 0 ? sock : guard_bind_socket(c, sock);
+}
+
+long guard_bind_socket(struct call *c, int sock) {
     struct address a;
     int r = read_address(c, &a);
 
     if (r < 0)
         return r;
-    sock = duplicate_socket(c);
-    if (sock < 0)
-        return sock;
     if (!caller_waits(c))
         return GUARD_ANSWERED;
     if (is_path(&a))

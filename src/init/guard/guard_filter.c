@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 
 #include "init/guard/guard_run.h"
+#include "init/guard/guard_sock.h"
 
 #ifdef __x86_64__
 #define NATIVE_ARCH AUDIT_ARCH_X86_64
@@ -65,14 +66,22 @@ static const struct guard_row rows[] = {
     {SYS_lremovexattr, guard_run_removexattr, {CWD, 0, 1}, .nofollow = true},
     {SYS_fremovexattr, guard_run_fremovexattr, {0, K, 1}},
     {SYS_umask, guard_run_umask, {0}},
+    {SYS_bind, guard_sock_bind, {0, 1, 2}, .when = GUARD_SOCKETS}, /* before the next, which it takes the place of */
     {SYS_bind, guard_run_bind, {0, 1, 2}},
+    {SYS_socket, guard_sock_make, {0, 1, 2}, .when = GUARD_SOCKETS},
+    {SYS_connect, guard_sock_connect, {0, 1, 2}, .when = GUARD_SOCKETS},
+    {SYS_listen, guard_sock_listen, {0, 1}, .when = GUARD_SOCKETS},
 };
 
 enum { CHANGES = O_ACCMODE | O_CREAT | O_TRUNC | 020000000 /* __O_TMPFILE */ };
 
-const struct guard_row *guard_row(int nr) {
+static bool is_wanted(const struct guard_row *row, unsigned kinds) {
+    return (row->when ? row->when : GUARD_FILES) & kinds;
+}
+
+const struct guard_row *guard_row(int nr, unsigned kinds) {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (rows[i].nr == nr)
+        if (rows[i].nr == nr && is_wanted(&rows[i], kinds))
             return &rows[i];
     return NULL;
 }
@@ -135,13 +144,14 @@ static enum label label_of(const struct guard_row *row) {
 }
 
 /* By number: those that are not simply allowed. */
-static size_t sort_calls(struct range ret[static ARRAY_LEN(rows) + SPECIAL]) {
+static size_t sort_calls(unsigned kinds, struct range ret[static ARRAY_LEN(rows) + SPECIAL]) {
     static const struct range special[SPECIAL] = {
         {SYS_prctl, PRCTL}, {SYS_landlock_create_ruleset, REFUSE}, {SYS_landlock_restrict_self, REFUSE}};
     size_t n = 0;
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        insert(ret, n++, (uint32_t)rows[i].nr, label_of(&rows[i]));
+        if (&rows[i] == guard_row(rows[i].nr, kinds))
+            insert(ret, n++, (uint32_t)rows[i].nr, label_of(&rows[i]));
     for (size_t i = 0; i < SPECIAL; i++)
         insert(ret, n++, special[i].first, special[i].to);
     return n;
@@ -156,9 +166,9 @@ static size_t add_range(struct range *ranges, size_t n, uint32_t first, enum lab
     return n + 1;
 }
 
-static size_t find_ranges(struct range ret[static RANGES_MAX]) {
+static size_t find_ranges(unsigned kinds, struct range ret[static RANGES_MAX]) {
     struct range calls[ARRAY_LEN(rows) + SPECIAL];
-    size_t n_calls = sort_calls(calls), n = add_range(ret, 0, 0, ALLOW);
+    size_t n_calls = sort_calls(kinds, calls), n = add_range(ret, 0, 0, ALLOW);
 
     for (size_t i = 0; i < n_calls; i++) {
         n = add_range(ret, n, calls[i].first, calls[i].to);
@@ -260,10 +270,10 @@ static void emit_label(struct program *p, enum label l, mode_t umask_) {
  * it once for every number. Other ABIs are ended by the filter that every command has (jail/fence/seccomp_policy.h); here they are only not mistaken
  * for ours.
  */
-size_t guard_filter_make(mode_t umask_, struct sock_filter code[static GUARD_FILTER_MAX]) {
+size_t guard_filter_make(mode_t umask_, unsigned kinds, struct sock_filter code[static GUARD_FILTER_MAX]) {
     struct program p = {.code = code};
     struct range ranges[RANGES_MAX];
-    size_t n = find_ranges(ranges);
+    size_t n = find_ranges(kinds, ranges);
 
     load(&p, offsetof(struct seccomp_data, arch));
     emit(&p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE_ARCH, 1, 0));

@@ -94,8 +94,12 @@ struct guard_stages {
     int inotify; /* 0: not yet */
 };
 
+struct guard_socks;
+
 struct guard {
     const struct init_start *start; /* lives as long as bawn-init */
+    bool files;                     /* direct mode: what changes a file comes here */
+    struct guard_socks *socks;      /* guard_sock.h; NULL: sockets do not */
     enum { GUARD_NEW, GUARD_READY, GUARD_BROKEN } state;
     int control, sock; /* sock -1: the supervisor is gone */
     int root;          /* the workspace, O_PATH */
@@ -139,14 +143,19 @@ struct guard_row {
     uint32_t constant; /* what FROM_CONSTANT stands for */
     bool nofollow;     /* struct call's follow is not */
     bool is_open;      /* comes only if its flags, behind the path, can change something */
+    unsigned when;     /* set of enum guard_kind; 0: FILES */
 };
-const struct guard_row *guard_row(int nr); /* NULL: not ours */
+enum guard_kind { GUARD_FILES = 1, GUARD_SOCKETS = 2 };
+unsigned guard_kinds(const struct guard *g);
+const struct guard_row *guard_row(int nr, unsigned kinds); /* NULL: not ours */
 enum { GUARD_FILTER_MAX = 128 };
-size_t guard_filter_make(mode_t umask_, struct sock_filter code[static GUARD_FILTER_MAX]);
+size_t guard_filter_make(mode_t umask_, unsigned kinds, struct sock_filter code[static GUARD_FILTER_MAX]);
 
 /* guard_mounts.c, guard_links.c: once, at the start */
 int guard_find_mounts(struct guard *g, struct err *err);
 int guard_protect_targets(struct guard *g, const struct init_text *texts, size_t n, struct err *err);
 
+uint64_t guard_clock_ns(int clock);
+uint64_t guard_now_ms(void); /* CLOCK_MONOTONIC */
 /* guard.c: takes one call into the queue, if there is room; the listener is readable */
 void guard_take(struct guard *g, int listener);

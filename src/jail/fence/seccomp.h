@@ -13,8 +13,10 @@
 struct err;
 
 enum seccomp_variant {
-    SECCOMP_YARD,   /* inside own user, mount, pid, ipc and net namespaces */
-    SECCOMP_BARE,   /* without namespaces, Landlock is the fence: no sockets, no IPC, nothing aimed at other processes */
+    SECCOMP_YARD, /* inside own user, mount, pid, ipc and net namespaces */
+    SECCOMP_BARE, /* without namespaces, Landlock is the fence: no sockets, no IPC, nothing aimed at other processes */
+    SECCOMP_NET,  /* the same with sockets; only below the guard's own filter, by which it makes them (init/guard/guard_sock.h) */
+    SECCOMP_GUARD,  /* for that guard */
     SECCOMP_NESTED, /* as YARD, for a container engine inside: user and mount namespaces below ours, and mounts in them */
     SECCOMP_VARIANTS
 };

@@ -28,9 +28,13 @@
 enum {
     IN_YARD = 1,
     IN_BARE = 2,
-    IN_NESTED = 4,
+    IN_NET = 4,   /* as BARE, with sockets that the guard makes: a filter with notification is always on top of it */
+    IN_GUARD = 8, /* for bawn-init itself there */
+    IN_NESTED = 16,
     IN_OWN = IN_YARD | IN_NESTED, /* with namespaces of its own */
-    IN_ALL = IN_OWN | IN_BARE,
+    IN_EVERY_BARE = IN_BARE | IN_NET | IN_GUARD,
+    IN_ALL = IN_OWN | IN_EVERY_BARE,
+    IN_SIMPLE = IN_ALL & ~IN_NESTED /* without an engine inside */
 };
 
 #define ALLOW SECCOMP_RET_ALLOW
@@ -53,7 +57,7 @@ struct policy_test { /* (argument & mask) == or != value */
     uint32_t mask, value;
 };
 
-enum { POLICY_TESTS_MAX = 3, POLICY_RULES_MAX = 14 };
+enum { POLICY_TESTS_MAX = 3, POLICY_RULES_MAX = 18 };
 
 struct policy_rule {
     struct policy_test when[POLICY_TESTS_MAX]; /* all must hold; none: always */
@@ -140,9 +144,11 @@ static const struct policy_list policy_lists[] = {
      * a process can come by are connected AF_UNIX pairs (see socketpair below), which ignore or refuse an address given
      * to sendto and sendmsg; the starter of the command hands in no other socket, /proc/PID/fd cannot open one, and
      * pidfd_getfd reaches no process outside the Landlock domain. */
-    {IN_ALL, ALLOW, "sendto sendmsg sendmmsg recvfrom recvmsg recvmmsg shutdown getsockname getpeername getsockopt setsockopt"},
-    {IN_OWN, ALLOW, "bind connect listen accept accept4"},
+    {IN_ALL, ALLOW, "recvfrom recvmsg recvmmsg shutdown getsockname getpeername getsockopt"},
+    {IN_ALL & ~IN_NET, ALLOW, "sendto sendmsg sendmmsg setsockopt"},
+    {IN_ALL & ~IN_BARE, ALLOW, "bind connect listen accept accept4"},
     {IN_BARE, REFUSE(EACCES), "socket bind connect listen accept accept4"},
+    {IN_GUARD, ALLOW, "socket"},
 
     /* System V IPC and message queues are private in the yard. Without an IPC namespace they would be the host's: absent. */
     {IN_OWN, ALLOW,
@@ -152,7 +158,7 @@ static const struct policy_list policy_lists[] = {
     /* Namespaces, mounts, roots: what the sandbox is made of. With an engine inside, what its runtime needs: the kernel grants it in a
      * user namespace below ours only, where our mounts are locked (not to be removed, moved, remounted or bound around). The newer calls
      * for mounts stay away: runtimes do without, and their options are parsed by young code (CVE-2022-0185). */
-    {IN_YARD | IN_BARE, REFUSE(EPERM), "mount umount2 pivot_root chroot unshare setns sethostname setdomainname"},
+    {IN_SIMPLE, REFUSE(EPERM), "mount umount2 pivot_root chroot unshare setns sethostname setdomainname"},
     {IN_NESTED, ALLOW, "mount umount2 pivot_root chroot setns sethostname setdomainname"},
     /* Layers of images have set-id files. With an engine inside no folder of the host's can be written to but Bawn's own (0700). */
     {IN_NESTED, ALLOW, "chmod fchmod creat fchmodat open openat"},
@@ -202,7 +208,12 @@ enum {
     DGRAM = 2,
     RAW = 3,
     SEQPACKET = 5,
-    PACKET = 10
+    PACKET = 10,
+    FASTOPEN = 0x20000000, /* MSG_FASTOPEN */
+    LEVEL_IP = 0,
+    LEVEL_SOCKET = 1,
+    LEVEL_TCP = 6,
+    LEVEL_IPV6 = 41
 };
 
 /* clang-format off */
@@ -250,16 +261,16 @@ static const uint32_t ioctls_allowed[] = {
 static const struct policy_values policy_values[] = {{"ioctl", 1, ARRAY_LEN(ioctls_allowed), ioctls_allowed}};
 
 static const struct policy_check policy_checks[] = {
-    {IN_YARD | IN_BARE, "clone", {{{SOME_OF(0, NAMESPACE_FLAGS)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+    {IN_SIMPLE, "clone", {{{SOME_OF(0, NAMESPACE_FLAGS)}, REFUSE(EPERM)}, {{}, ALLOW}}},
     {IN_NESTED, "clone", {{{SOME_OF(0, NAMESPACES_NOT_CLONED)}, REFUSE(EPERM)}, {{}, ALLOW}}},
     {IN_NESTED, "unshare", {{{SOME_OF(0, NAMESPACES_NOT_NESTED)}, REFUSE(EPERM)}, {{}, ALLOW}}},
 
     /* A setuid or setgid file does nothing in here (nosuid), but in a shared tree the host sees it with the user's id.
      * fchmodat2 is newer than this table: ENOSYS, and libc emulates it. */
-    {IN_YARD | IN_BARE, "chmod fchmod creat", {{{SOME_OF(1, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
-    {IN_YARD | IN_BARE, "fchmodat", {{{SOME_OF(2, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
-    {IN_YARD | IN_BARE, "open", {{{SOME_OF(1, CREATES), SOME_OF(2, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
-    {IN_YARD | IN_BARE, "openat", {{{SOME_OF(2, CREATES), SOME_OF(3, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+    {IN_SIMPLE, "chmod fchmod creat", {{{SOME_OF(1, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+    {IN_SIMPLE, "fchmodat", {{{SOME_OF(2, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+    {IN_SIMPLE, "open", {{{SOME_OF(1, CREATES), SOME_OF(2, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
+    {IN_SIMPLE, "openat", {{{SOME_OF(2, CREATES), SOME_OF(3, SETID)}, REFUSE(EPERM)}, {{}, ALLOW}}},
 
     /* A lease on a file of the workspace makes the host's open() wait for up to lease-break-time (45 s), again and again; F_NOTIFY
      * is its older sibling of inotify, without a limit. EINVAL is what file systems without them say. */
@@ -319,10 +330,46 @@ static const struct policy_check policy_checks[] = {
       {{IS(2, 58 /* ICMPv6 */)}, ALLOW},
       {{IS(2, 262 /* MPTCP */)}, ALLOW},
       {{}, REFUSE(EPROTONOSUPPORT)}}},
+    /* What the guard makes, and nothing that could send without a connection that it made: a datagram says in memory where it goes. */
+    {IN_NET, "socket",
+     {{{ISNT(0, FAMILY_UNIX), ISNT(0, FAMILY_INET), ISNT(0, FAMILY_INET6)}, REFUSE(EAFNOSUPPORT)},
+      {{PART_IS(1, TYPE_OF_SOCKET, STREAM), IS(2, 0)}, ALLOW},
+      {{ISNT(0, FAMILY_UNIX), PART_IS(1, TYPE_OF_SOCKET, STREAM), IS(2, 6 /* TCP */)}, ALLOW},
+      {{IS(0, FAMILY_UNIX), PART_IS(1, TYPE_OF_SOCKET, SEQPACKET), IS(2, 0)}, ALLOW},
+      {{PART_IS(1, TYPE_OF_SOCKET, STREAM)}, REFUSE(EPROTONOSUPPORT)},
+      {{PART_IS(1, TYPE_OF_SOCKET, RAW)}, REFUSE(EPERM)},
+      {{PART_IS(1, TYPE_OF_SOCKET, PACKET)}, REFUSE(EPERM)},
+      {{}, REFUSE(EACCES)}}},
+
+    /* MSG_FASTOPEN connects, to an address that is in memory */
+    {IN_NET, "sendto sendmmsg", {{{SOME_OF(3, FASTOPEN)}, REFUSE(EOPNOTSUPP)}, {{}, ALLOW}}},
+    {IN_NET, "sendmsg", {{{SOME_OF(2, FASTOPEN)}, REFUSE(EOPNOTSUPP)}, {{}, ALLOW}}},
+
+    /* Options by list. Not: what chooses a device, a route, a source or a mark; keys of signatures (TCP_MD5SIG), by which the guard
+     * says who may connect to a server inside; TCP_FASTOPEN_CONNECT, TCP_REPAIR and TCP_ULP, which change what connect() does. SO_REUSEPORT and TCP_DEFER_ACCEPT do nothing and say
+     * that they did: a second listener of one port could be made without the guard's key. */
+    {IN_NET, "setsockopt",
+     {{{IS(1, LEVEL_SOCKET), IS(2, 15 /* SO_REUSEPORT */)}, REFUSE(0)},
+      {{IS(1, LEVEL_SOCKET), IS(2, 25 /* SO_BINDTODEVICE */)}, REFUSE(EPERM)},
+      {{IS(1, LEVEL_SOCKET), PART_IS(2, ~1u, 26 /* SO_ATTACH_FILTER, SO_DETACH_FILTER */)}, REFUSE(EPERM)},
+      {{IS(1, LEVEL_SOCKET), PART_IS(2, ~15u, 0)}, ALLOW},
+      {{IS(1, LEVEL_SOCKET), PART_IS(2, ~15u, 16)}, ALLOW},
+      {{IS(1, LEVEL_SOCKET), PART_IS(2, ~3u, 64 /* times in 64 bits */)}, ALLOW},
+      {{IS(1, LEVEL_TCP), IS(2, 9 /* TCP_DEFER_ACCEPT */)}, REFUSE(0)},
+      {{IS(1, LEVEL_TCP), PART_IS(2, ~1u, 14 /* TCP_MD5SIG */)}, REFUSE(EPERM)},
+      {{IS(1, LEVEL_TCP), PART_IS(2, ~15u, 0)}, ALLOW},
+      {{IS(1, LEVEL_TCP), IS(2, 18 /* TCP_USER_TIMEOUT */)}, ALLOW},
+      {{IS(1, LEVEL_TCP), IS(2, 25 /* TCP_NOTSENT_LOWAT */)}, ALLOW},
+      {{IS(1, LEVEL_IP), PART_IS(2, ~3u, 0 /* IP_TOS, IP_TTL */)}, ALLOW},
+      {{IS(1, LEVEL_IP), PART_IS(2, ~1u, 10 /* IP_MTU_DISCOVER, IP_RECVERR */)}, ALLOW},
+      {{IS(1, LEVEL_IPV6), IS(2, 25 /* IPV6_RECVERR */)}, ALLOW},
+      {{IS(1, LEVEL_IPV6), IS(2, 26 /* IPV6_V6ONLY */)}, ALLOW},
+      {{IS(1, LEVEL_IPV6), IS(2, 67 /* IPV6_TCLASS */)}, ALLOW},
+      {{}, REFUSE(ENOPROTOOPT)}}},
     {IN_OWN, "socketpair", {{{IS(0, FAMILY_UNIX)}, ALLOW}, {{}, REFUSE(EAFNOSUPPORT)}}},
 
     /* A datagram pair could be connected again, to a socket of the host; stream and seqpacket pairs cannot */
-    {IN_BARE, "socketpair",
+    {IN_EVERY_BARE, "socketpair",
      {{{ISNT(0, FAMILY_UNIX)}, REFUSE(EAFNOSUPPORT)},
       {{PART_IS(1, TYPE_OF_SOCKET, STREAM)}, ALLOW},
       {{PART_IS(1, TYPE_OF_SOCKET, SEQPACKET)}, ALLOW},
@@ -341,12 +388,12 @@ static const struct policy_check policy_checks[] = {
      {{{IS(0, 3 /* IOPRIO_WHO_USER */)}, REFUSE(EPERM)}, {{IS(1, 1)}, REFUSE(EPERM)}, {{}, ALLOW}}},
 
     /* Without a process namespace these would reach the user's other processes, which no Landlock hook guards: only oneself. */
-    {IN_BARE, "prlimit64", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
-    {IN_BARE, "sched_setaffinity", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
-    {IN_BARE, "sched_setattr", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
-    {IN_BARE, "sched_setparam", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
-    {IN_BARE, "sched_setscheduler", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
-    {IN_BARE, "setpriority", {{{IS(0, 0 /* PRIO_PROCESS */), IS(1, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
-    {IN_BARE, "ioprio_set", {{{IS(0, 1 /* IOPRIO_WHO_PROCESS */), IS(1, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
+    {IN_EVERY_BARE, "prlimit64", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
+    {IN_EVERY_BARE, "sched_setaffinity", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
+    {IN_EVERY_BARE, "sched_setattr", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
+    {IN_EVERY_BARE, "sched_setparam", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
+    {IN_EVERY_BARE, "sched_setscheduler", {{{IS(0, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
+    {IN_EVERY_BARE, "setpriority", {{{IS(0, 0 /* PRIO_PROCESS */), IS(1, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
+    {IN_EVERY_BARE, "ioprio_set", {{{IS(0, 1 /* IOPRIO_WHO_PROCESS */), IS(1, 0)}, ALLOW}, {{}, REFUSE(EPERM)}}},
 };
 /* clang-format on */

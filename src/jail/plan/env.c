@@ -197,11 +197,23 @@ static void set_unnamed(const struct settings *s, struct plan *p, const char *na
 
 /* No proxy: where every port is captured, none is needed, and a refusal says more without one. Else bawn-init names it. */
 static void add_network(const struct settings *s, const struct plan_input *in, struct plan *p) {
+    CLEANUP(freep) char *own = NULL, *own_bundle = NULL;
+    const char *folder = "/etc/ssl/certs", *bundle = "/etc/ssl/certs/ca-certificates.crt";
+
+    if (p->rung == RUNG_LANDLOCK) /* UDP is refused; the host's name server, whichever it is, is the gate */
+        set_unnamed(s, p, "RES_OPTIONS", "use-vc");
     if (!in->trust.folder)
         return;
-    set_unnamed(s, p, "SSL_CERT_DIR", "/etc/ssl/certs");
+    if (p->rung == RUNG_LANDLOCK) { /* where it lies: nothing can be mounted */
+        own = str_dupf("%s/certs", in->trust.folder);
+        own_bundle = str_dupf("%s/certs/ca-certificates.crt", in->trust.folder);
+        p->failed |= !own || !own_bundle;
+        folder = own;
+        bundle = own_bundle;
+    }
+    set_unnamed(s, p, "SSL_CERT_DIR", folder);
     for (size_t i = 0; i < ARRAY_LEN(bundle_variables); i++)
-        set_unnamed(s, p, bundle_variables[i], "/etc/ssl/certs/ca-certificates.crt");
+        set_unnamed(s, p, bundle_variables[i], bundle);
 }
 
 /* PIP_BREAK_SYSTEM_PACKAGES: Debian's pip refuses to install without it, for fear of the system's packages, which are read-only here. */
@@ -229,9 +241,14 @@ static void add_credentials(const struct settings *s, const struct plan_input *i
     for (size_t i = 0; in->credentials.env && i < in->credentials.env->len; i++) {
         const char *item = in->credentials.env->v[i], *equals = strchr(item, '=');
 
-        put_var(p, strdup(item), equals ? (size_t)(equals - item) : strlen(item));
+        if (p->rung == RUNG_LANDLOCK && str_eq(item, "SSH_AUTH_SOCK=" PLAN_SSH_SOCKET)) /* where they lie */
+            set_var(p, "SSH_AUTH_SOCK", in->credentials.ssh_socket);
+        else if (p->rung == RUNG_LANDLOCK && str_eq(item, "BAWN_CREDENTIAL_SOCKET=" PLAN_CREDENTIAL_SOCKET))
+            set_var(p, "BAWN_CREDENTIAL_SOCKET", in->credentials.credential_socket);
+        else
+            put_var(p, strdup(item), equals ? (size_t)(equals - item) : strlen(item));
     }
-    if (in->credentials.program)
+    if (in->credentials.program && p->rung == RUNG_FULL)
         set_unnamed(s, p, "BROWSER", PLAN_INSIDE_BIN "/xdg-open");
 }
 

@@ -29,7 +29,7 @@ const char *rung_lacks(enum rung rung) {
     return rung == RUNG_FULL
                ? NULL
                : "not enforced: names, sizes and command lines of other files and processes can be seen, modes, times "
-                 "and attributes of your other files can be changed, no private /tmp, no unix sockets inside";
+                 "and attributes of your other files can be changed, no private /tmp, no UDP and no abstract unix sockets inside";
 }
 
 /* Host ids of sandboxes that root starts: one per running supervisor, in a range that no distribution hands out
@@ -250,7 +250,7 @@ int plan_make(const struct settings *s, const struct host_facts *h, const struct
               struct err *err) {
     struct plan p = {.rung = rung,
                      .mode = settings_workspace_mode(s),
-                     .network = s->net.mode != NETWORK_NONE && rung == RUNG_FULL,
+                     .network = s->net.mode != NETWORK_NONE && !in->no_network,
                      .umask_ = h->umask_,
                      .landlock_abi = h->landlock_abi,
                      .home_persistent = in->home.persistent != NULL,

@@ -117,6 +117,7 @@ struct plan_input {
     const char *hostname;           /* persistent sandboxes: their name; NULL: "bawn" */
     const char *private_dir;        /* landlock rung, and home and /tmp on disk: the folder that they are in; NULL in a dry run */
     bool nested;                    /* a container engine runs inside (plan_nested.c) */
+    bool no_network;                /* whatever the settings say: landlock rung without a guard */
     bool unmapped;                  /* ids inside are the host's: containers without a user namespace of their own */
     pid_t pid;                      /* of the supervisor: ids of sandboxes that root starts come from it */
     char **argv;

@@ -128,7 +128,7 @@ static void add_root_names(const struct host_facts *h, struct plan *p) {
 }
 
 static void add_etc_shared(const struct plan_input *in, struct plan *p) {
-    bool own_certs = p->network && in->trust.folder; /* plan_make_trust() has a richer folder */
+    bool own_certs = p->rung == RUNG_FULL && p->network && in->trust.folder; /* plan_make_trust() has a richer folder */
 
     for (size_t i = 0; i < ARRAY_LEN(etc_shared); i++)
         if (!own_certs || !str_eq(etc_shared[i], "ssl/certs"))

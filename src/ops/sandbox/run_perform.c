@@ -181,21 +181,34 @@ static int run_in_project(const struct run_prepared *p, struct run_result *ret, 
 static int run_alone(const struct run_prepared *p, struct run_result *ret, struct err *err) {
     const struct run_request *q = p->request;
     const struct settings *s = &p->settings;
-    const struct run_options opt = {.settings = s,
-                                    .facts = &p->facts,
-                                    .input = &p->input,
-                                    .rules = p->hidden.rules,
-                                    .accepted = p->hidden.accepted,
-                                    .name = q->name,
-                                    .fresh = q->parent != 0,
-                                    .parent = q->parent,
-                                    .argv = p->input.argv,
-                                    .argc = p->input.argc,
-                                    .force_tty = q->tty,
-                                    .no_tty = q->no_tty,
-                                    .want_usage = q->want_usage,
-                                    .closed = {q->closed[0], q->closed[1], q->closed[2]}};
+    struct settings copied = *s; /* borrows */
+    struct run_options opt = {.settings = s,
+                              .facts = &p->facts,
+                              .input = &p->input,
+                              .rules = p->hidden.rules,
+                              .accepted = p->hidden.accepted,
+                              .name = q->name,
+                              .fresh = q->parent != 0,
+                              .parent = q->parent,
+                              .argv = p->input.argv,
+                              .argc = p->input.argc,
+                              .force_tty = q->tty,
+                              .no_tty = q->no_tty,
+                              .want_usage = q->want_usage,
+                              .closed = {q->closed[0], q->closed[1], q->closed[2]}};
 
+    int r = run_command(&opt, ret, err);
+
+    if (r >= 0 || !ret->wants_copy)
+        return r;
+    /* Nothing can be laid over a file here. The inside gets a copy without what is hidden; what it changes is carried back as in sync mode. */
+    notice_say(
+        q->notice,
+        "working on a copy of the workspace (--workspace sync): without user namespaces nothing can be hidden in the workspace itself");
+    copied.workspace.copied = true;
+    opt.settings = &copied;
+    run_result_done(ret);
+    *err = (struct err){0};
     return run_command(&opt, ret, err);
 }
 

@@ -216,6 +216,7 @@ int run_command(const struct run_options *opt, struct run_result *ret, struct er
     run.session.planned = record_start;
     run.session.arg = &run;
     r = r < 0 ? r : run_with_stdio(&run, err);
+    ret->wants_copy = r < 0 && run.session.wants_copy;
     session_end(&run.session, ret);
     record_end(&run, err);
     session_done(&run.session);

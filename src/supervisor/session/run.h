@@ -37,10 +37,11 @@ struct run_options {
 };
 
 struct run_result {
-    int status;     /* what `bawn run` exits with */
-    int signal;     /* the command was ended by it; 0: it was not */
-    bool started;   /* the command was executed */
-    int exec_errno; /* it could not be: why */
+    int status;      /* what `bawn run` exits with */
+    int signal;      /* the command was ended by it; 0: it was not */
+    bool started;    /* the command was executed */
+    bool wants_copy; /* nothing was started: what is hidden cannot be hidden in the workspace itself here, but in a copy of it */
+    int exec_errno;  /* it could not be: why */
     const char *engine;
     enum rung rung;
     bool hit[RUN_LIMIT_COUNT];

@@ -44,6 +44,7 @@ struct session {
     struct plan plan;
     struct sandbox sandbox;
     struct private_dir private_dir;
+    bool wants_copy;   /* it was not started, and would be with the workspace as a copy */
     char *system_dir;  /* folder of a writable system (system_dir.h); NULL: none */
     sigset_t old_mask; /* for what runs inside */
     bool launched;     /* the sandbox was started, so something may have been changed */

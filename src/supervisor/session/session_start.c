@@ -7,6 +7,7 @@
 #include "config/load/paths.h"
 #include "config/load/seldom.h"
 #include "config/settings.h"
+#include "engine/native/native.h"
 #include "engine/private_dir.h"
 #include "os/fd.h"
 #include "supervisor/session/session.h"
@@ -76,7 +77,7 @@ static int start_rung(struct session *s, const struct session_how *how, enum run
 }
 
 /* Without mounts nothing can be laid over a file, and nothing over a folder. */
-static int check_bare_workspace(const struct session *s, struct err *err) {
+static int check_bare_workspace(struct session *s, struct err *err) {
     const struct settings *set = s->opt->settings;
     const struct strv *hidden = s->input.workspace.hidden;
     enum workspace_mode mode = settings_workspace_mode(set);
@@ -92,6 +93,7 @@ static int check_bare_workspace(const struct session *s, struct err *err) {
             err, -EOPNOTSUPP,
             "workspace.volumes and workspace.substitute need user namespaces, which are not available here (see 'bawn doctor --fix')");
     if (mode != WORKSPACE_SYNC && hidden && hidden->len) {
+        s->wants_copy = mode == WORKSPACE_DIRECT;
         if (hidden->len > 1)
             snprintf(more, sizeof more, " and %zu more", hidden->len - 1);
         return err_set(err, -EOPNOTSUPP,
@@ -102,9 +104,19 @@ static int check_bare_workspace(const struct session *s, struct err *err) {
     return 0;
 }
 
+/* The guard makes the sockets where it can be: without it there is no network. */
+static int fit_network(struct session *s, struct err *err) {
+    int r = native_can_guard();
+
+    if (r == 0)
+        return 0;
+    s->input.no_network = true;
+    return run_network_give_up(&s->network, err);
+}
+
 /* Once a day, because the engines have to be asked. The user decides: a container has the workspace as a copy. */
 static void recommend_engine(const struct session *s) {
-    enum { BARE_LACKS = ENFORCES_PROCESSES | ENFORCES_HIDING | ENFORCES_NAMES };
+    enum { BARE_LACKS = ENFORCES_PROCESSES | ENFORCES_HIDING };
     const struct settings *set = s->opt->settings;
     const struct engine_ops *better;
 
@@ -126,7 +138,7 @@ int session_start(struct session *s, const struct session_how *how, struct err *
         s->sandbox = (struct sandbox)SANDBOX_INIT;
         r = check_bare_workspace(s, err);
         if (r >= 0 && s->network.on)
-            r = run_network_give_up(&s->network, err);
+            r = fit_network(s, err);
         recommend_engine(s);
         r = r < 0 ? r : start_rung(s, how, RUNG_LANDLOCK, &weaker, err);
         if (r >= 0)

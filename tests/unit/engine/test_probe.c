@@ -72,9 +72,13 @@ static void the_landlock_rung_does_not_claim_what_it_lacks(void **state UNUSED) 
     struct engine_state s[RUNG_COUNT];
 
     native_judge(&f, s);
+    assert_int_equal(s[RUNG_LANDLOCK].keeps, engine_native.can_keep & ~(unsigned)(ENFORCES_PROCESSES | ENFORCES_DISK));
+    f.notify = -EBUSY; /* no guard that makes sockets: no network, and so no rules for it */
+    native_judge(&f, s);
     assert_int_equal(s[RUNG_LANDLOCK].keeps,
                      engine_native.can_keep & ~(unsigned)(ENFORCES_PROCESSES | ENFORCES_DISK | ENFORCES_NAMES | ENFORCES_PORTS |
                                                           ENFORCES_CREDENTIALS));
+    assert_non_null(strstr(s[RUNG_LANDLOCK].why, "another program"));
     f.landlock_abi = 2; /* no fence against truncate(2) */
     native_judge(&f, s);
     assert_false(s[RUNG_LANDLOCK].keeps & ENFORCES_FILES);

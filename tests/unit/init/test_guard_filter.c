@@ -36,21 +36,27 @@ NOT_RUN(guard_run_removexattr)
 NOT_RUN(guard_run_fremovexattr)
 NOT_RUN(guard_run_umask)
 NOT_RUN(guard_run_bind)
+NOT_RUN(guard_sock_make)
+NOT_RUN(guard_sock_bind)
+NOT_RUN(guard_sock_connect)
+NOT_RUN(guard_sock_listen)
 
 enum { NUMBERS = 1024, MASK = 022, REFUSED = SECCOMP_RET_ERRNO | EOPNOTSUPP };
+
+static unsigned kinds = GUARD_FILES; /* of the filter that is asked */
 
 static uint32_t ask(uint32_t arch, int nr, uint64_t a, uint64_t b, uint64_t c) {
     struct seccomp_data data = {.nr = nr, .arch = arch, .args = {a, b, c}};
     struct sock_filter code[GUARD_FILTER_MAX];
-    size_t n = guard_filter_make(MASK, code);
+    size_t n = guard_filter_make(MASK, kinds, code);
 
     assert_in_range(n, 1, GUARD_FILTER_MAX);
     return bpf_run("guard", code, n, &data);
 }
 
-static void test_every_number(void **state UNUSED) {
+static void check_every_number(void) {
     for (int nr = 0; nr < NUMBERS; nr++) {
-        const struct guard_row *row = guard_row(nr);
+        const struct guard_row *row = guard_row(nr, kinds);
         bool landlock = nr == SYS_landlock_create_ruleset || nr == SYS_landlock_restrict_self;
         uint32_t wanted = landlock ? REFUSED : row && !row->is_open ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW;
         uint32_t got = ask(NATIVE_ARCH, nr, 0, 0, 0);
@@ -60,6 +66,17 @@ static void test_every_number(void **state UNUSED) {
         assert_int_equal(ask(NATIVE_ARCH ^ 1, nr, 0, 0, 0), SECCOMP_RET_KILL_PROCESS);
     }
     assert_int_equal(ask(NATIVE_ARCH, -1, 0, 0, 0), SECCOMP_RET_ALLOW);
+}
+
+static void test_every_number(void **state UNUSED) {
+    for (unsigned k = GUARD_FILES; k <= (GUARD_FILES | GUARD_SOCKETS); k++) {
+        kinds = k;
+        check_every_number();
+    }
+    kinds = GUARD_FILES;
+    assert_null(guard_row(SYS_connect, GUARD_FILES));
+    assert_ptr_equal(guard_row(SYS_bind, GUARD_FILES | GUARD_SOCKETS)->run, guard_sock_bind);
+    assert_ptr_equal(guard_row(SYS_bind, GUARD_FILES)->run, guard_run_bind);
 }
 
 static void test_flags_of_open(void **state UNUSED) {

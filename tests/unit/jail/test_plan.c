@@ -629,6 +629,10 @@ static void test_network(void **state) {
     assert_string_equal(step_to(&sc->p, "/etc/resolv.conf")->from, "nameserver 198.18.0.1\noptions edns0\n");
     assert_network_printed(sc, "network            full, by the gate\n", "\"network\":\"full\"");
     assert_int_equal(make(sc, RUNG_LANDLOCK), 0);
+    assert_true(sc->p.network);
+    assert_network_printed(sc, "network            full, by the gate\n", "\"network\":\"full\"");
+    sc->in.no_network = true;
+    assert_int_equal(make(sc, RUNG_LANDLOCK), 0);
     assert_false(sc->p.network);
     assert_network_printed(sc, "network            none: this rung", "\"network\":\"none\"");
 }
