@@ -2,6 +2,7 @@
 """The Python package with a service: streams, files, changes, errors, restarts."""
 
 import asyncio
+import hashlib
 import http.server
 import json
 import os
@@ -95,6 +96,11 @@ def test_files(box, tmp_path, bawn_module):
     source.chmod(0o755)
     box.put_file(source)
     box.put_bytes("a/b/c.bin", bytes(range(256)) * 1000)
+    box.put_bytes("large", bytes(range(256)) * 8000)
+    assert box.run("sha256sum large; rm large").stdout.split()[0] == hashlib.sha256(bytes(range(256)) * 8000).hexdigest()
+    box.put_bytes("empty", b"")
+    assert box.read_file("empty") == b""
+    box.delete_file("empty")
     assert box.run("./tool.sh").stdout == "tool\n"
     assert box.read_file("a/b/c.bin") == bytes(range(256)) * 1000
     box.run("echo inside > a/new.txt; ln -s new.txt a/link")
@@ -305,3 +311,22 @@ def test_tls_with_a_token(make_service, bawn_module, runner, tmp_path):
         bawn_module.Client(url, token[:-1], ca=str(tmp_path / "cert")).request("getMe")
     with pytest.raises(bawn_module.Unreachable, match="(?i)certificate"):
         bawn_module.Client(url, token, retry_seconds=0).request("getMe")
+
+
+def test_checkpoints_forks_and_ports(box, client):
+    box.put_bytes("a/f", b"one")
+    assert box.checkpoint("before")["tag"] == "before"
+    box.put_bytes("a/f", b"two")
+    assert [c["tag"] for c in box.checkpoints()] == ["before"]
+    with box.fork(checkpoint="before", labels={"from": "before"}) as old, box.fork() as new:
+        assert (old.read_file("a/f"), new.read_file("a/f"), old.info["labels"]) == (b"one", b"two", {"from": "before"})
+        new.put_bytes("a/f", b"three")
+    assert box.read_file("a/f") == b"two"
+    box.delete_checkpoint("before")
+    assert box.checkpoints() == []
+    with box.exec(["python3", "-u", "-c", "import socket\ns = socket.create_server(('127.0.0.1', 8000))\nprint('up')\nwhile True:\n    c, _ = s.accept()\n"
+                                          "    c.sendall(b'inside')\n    c.close()\n"]) as server:
+        assert next(iter(server))[0] == "stdout"
+        host, _, port = box.expose(8000).rpartition(":")
+        with socket.create_connection((host, int(port))) as s:
+            assert s.recv(100) == b"inside"

@@ -10,7 +10,9 @@ import { NotFound, type ApplyRequest, type ApplyResult, type Checkpoint, type Ev
 
 const WAIT = 20; // seconds that one question for the end of a run lasts
 const BYTES = { "Content-Type": "application/octet-stream" };
-const PUT_SCRIPT = 'mkdir -p -- "${2%/*}" && cat < "$1" > "$2.$1" && chmod "$3" "$2.$1" && mv -f -- "$2.$1" "$2"';
+const PIECE = 600 * 1024; // 800 KiB in base64: a request's stdin is at most 1 MiB
+const PUT_SCRIPT = `mkdir -p -- "\${1%/*}" && base64 -d >>"$1.$2" && { test -z "$3" || { chmod "$3" "$1.$2" && mv -f -- "$1.$2" "$1"; }; } && exit 0
+rm -f -- "$1.$2"; exit 1`;
 
 function eventOf(event: ApiEvent): Event {
   if (event.type !== "stdout" && event.type !== "stderr") return { id: event.id, type: event.type, time: event.time, data: event.data };
@@ -151,8 +153,8 @@ export class Service implements Backend {
     return kind === "sandboxes" && !["direct", "ro"].includes(this.modes.get(id) ?? "overlay") && (await this.boxGet(id)).state === "running";
   }
 
-  private async *inside(id: string, ...command: string[]): AsyncGenerator<Buffer> {
-    const stream = await this.boxExec(id, { command });
+  private async *inside(id: string, command: string[], stdin?: string): AsyncGenerator<Buffer> {
+    const stream = await this.boxExec(id, stdin ? { command, stdin } : { command });
     let error = "";
     for await (const { stream: name, data } of stream) {
       if (name === "stdout") yield data;
@@ -162,29 +164,28 @@ export class Service implements Backend {
   }
 
   async *fileList(kind: Kind, id: string, path: string, recursive: boolean): AsyncGenerator<File> {
-    if (await this.setAside(kind, id)) yield* parseFind(await readAll(this.inside(id, ...findCommand(path, recursive))));
+    if (await this.setAside(kind, id)) yield* parseFind(await readAll(this.inside(id, findCommand(path, recursive))));
     else yield* this.pages<File>("listFiles", { kind, id }, { path: path || undefined, recursive: recursive || undefined, limit: 1000 });
   }
   async *fileRead(kind: Kind, id: string, path: string): AsyncGenerator<Buffer> {
-    if (await this.setAside(kind, id)) yield* this.inside(id, "cat", "--", checkPath(path));
+    if (await this.setAside(kind, id)) yield* this.inside(id, ["cat", "--", checkPath(path)]);
     else yield* chunksOf(await this.http.open("readFile", { path: { kind, id }, query: { path } }));
   }
   async fileWrite(kind: Kind, id: string, path: string, data: Uint8Array, executable: boolean): Promise<void> {
-    const put = (name: string, x: boolean) =>
-      this.http.json<void>("writeFile", { path: { kind, id }, query: { path: name, executable: x || undefined }, body: data, headers: BYTES });
-    if (!(await this.setAside(kind, id))) return put(path, executable);
-    // The workspace is below what the inside has changed: the file goes there under a name of its own, and is put in place inside.
-    const name = `.bawn-put-${randomUUID()}`;
+    if (!(await this.setAside(kind, id)))
+      return this.http.json("writeFile", { path: { kind, id }, query: { path, executable: executable || undefined }, body: data, headers: BYTES });
+    // The inside has a version of its own, so the bytes go in by commands: as text, in pieces that a request can have.
+    const name = `bawn-put-${randomUUID()}`;
     checkPath(path);
-    await put(name, false);
-    try {
-      await readAll(this.inside(id, "sh", "-c", PUT_SCRIPT, "sh", name, `./${path}`, executable ? "755" : "644"));
-    } finally {
-      await this.fileDelete(kind, id, name);
+    for (let at = 0; at === 0 || at < data.length; at += PIECE) {
+      const piece = Buffer.from(data.subarray(at, at + PIECE)).toString("base64");
+      const mode = at + PIECE < data.length ? "" : executable ? "755" : "644";
+      await readAll(this.inside(id, ["sh", "-c", PUT_SCRIPT, "sh", `./${path}`, name, mode], piece || undefined));
     }
   }
-  fileDelete(kind: Kind, id: string, path: string): Promise<void> {
-    return this.http.json("deleteFile", { path: { kind, id }, query: { path } });
+  async fileDelete(kind: Kind, id: string, path: string): Promise<void> {
+    if (await this.setAside(kind, id)) await readAll(this.inside(id, ["rm", "-r", "--", `./${checkPath(path)}`]));
+    else await this.http.json("deleteFile", { path: { kind, id }, query: { path } });
   }
   diff(kind: Kind, id: string): Promise<Review> {
     return this.http.json("getDiff", { path: { kind, id } });

@@ -19,9 +19,9 @@ bool agent_name_ok(const char *name) {
 }
 
 void agent_done(struct agent *a) {
-    char *const texts[] = {a->name,        a->title,      a->docs,        a->command,    a->package,  a->secret_name,
-                           a->secret_host, a->answer_env, a->answer_file, a->answer_yes, a->answer_no, a->instructions,
-                           a->skills, a->mcp_file};
+    char *const texts[] = {a->name,        a->title,        a->docs,       a->command,     a->package,
+                           a->secret_name, a->secret_host,  a->answer_env, a->answer_file, a->answer_yes,
+                           a->answer_no,   a->instructions, a->skills,     a->mcp_file};
     struct strv *const lists[] = {&a->args,        &a->env,        &a->home,         &a->files,        &a->hosts,
                                   &a->deny,        &a->secret_env, &a->config_files, &a->config_parts, &a->config_as,
                                   &a->config_runs, &a->url_env,    &a->url_args};

@@ -68,9 +68,10 @@ int agent_add_hosts(const struct agent *a, char *const *environ_, struct setting
 }
 
 /* ".local/share/opencode" is one folder of the volume. setup: its hash; NULL: none */
-static int keep_home(struct agent_run *run, const char *home, const char *setup, const struct host_facts *facts, struct err *err) {
-    CLEANUP(freep) char *sub =
-        str_dupf("agent-%s%s%.*s/%s", run->preset.name, setup ? "-" : "", SETUP_HASH, setup ? setup : "", home);
+static int keep_home(struct agent_run *run, const char *home, const char *setup, const struct host_facts *facts,
+                     struct err *err) {
+    CLEANUP(freep)
+    char *sub = str_dupf("agent-%s%s%.*s/%s", run->preset.name, setup ? "-" : "", SETUP_HASH, setup ? setup : "", home);
     CLEANUP(freep) char *folder = NULL;
     int r = 0;
 

@@ -162,7 +162,7 @@ static int no_place(const struct agent *a, const char *what, struct err *err) {
     return err_usage(err, "the preset of the agent '%s' does not say where its %s are", a->name, what);
 }
 
-/* Behind what the agent is told of the sandbox. */
+/* Behind what Bawn says of the place. */
 static int add_instructions(const struct agent_setup *s, struct agent *a, struct err *err) {
     char **old = a->instructions ? find_content(a, a->instructions) : NULL;
 
@@ -201,7 +201,8 @@ static int add_skills(const struct agent_setup *s, struct agent *a, struct err *
 static int add_servers(const struct agent_setup *s, struct agent *a, struct err *err) {
     CLEANUP(freep) char *content = NULL;
     char **old = a->mcp_file ? find_content(a, a->mcp_file) : NULL;
-    int r = a->mcp_file ? setup_render_servers(a->mcp_form, s->servers, old ? *old : NULL, &content, err) : no_place(a, "MCP servers", err);
+    int r = a->mcp_file ? setup_render_servers(a->mcp_form, s->servers, old ? *old : NULL, &content, err)
+                        : no_place(a, "MCP servers", err);
 
     return r < 0 ? r : set_file(a, a->mcp_file, TAKE_PTR(content), err);
 }

@@ -17,7 +17,13 @@
 
 struct err;
 
-enum { SETUP_FILE_MAX = 32 * 1024 * 1024, SETUP_TEXT_MAX = 256 * 1024, SETUP_SKILLS_MAX = 64, SETUP_SERVERS_MAX = 32, SETUP_WORDS_MAX = 64 };
+enum {
+    SETUP_FILE_MAX = 32 * 1024 * 1024,
+    SETUP_TEXT_MAX = 256 * 1024,
+    SETUP_SKILLS_MAX = 64,
+    SETUP_SERVERS_MAX = 32,
+    SETUP_WORDS_MAX = 64
+};
 
 struct agent_setup {
     char *instructions;
