@@ -353,7 +353,8 @@ static struct journal_slot *make_slot(const struct journal *j, const struct jour
 
     if (!s)
         return NULL;
-    *s = (struct journal_slot){.e = *e, .hash = journal_hash(j, e->path), .form = e->named ? JOURNAL_NAMED : JOURNAL_COPIED};
+    *s = (struct journal_slot){
+        .e = *e, .hash = journal_hash(j, e->path), .form = e->named && !j->old ? JOURNAL_NAMED : JOURNAL_COPIED};
     at = s->bytes;
     s->e.path = memcpy(at, e->path, path);
     if (link)
