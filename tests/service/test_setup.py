@@ -64,3 +64,17 @@ def test_units(unit, tmp_path):
     path.write_text(text.replace("/usr/bin/bawnd", "/bin/true"))
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", path], capture_output=True, text=True)
     assert "bawnd" not in done.stderr, done.stderr
+
+
+def test_metrics(service):
+    """Every sample has its type, and the counters count."""
+    token = service.token()
+    service.call("POST", "/v1/runs", {"command": ["true"], "wait": 100}, token=token)
+    text = service.call("GET", "/v1/metrics")[1].decode()
+    types = dict(re.findall(r"^# TYPE (\w+) (counter|gauge|histogram)$", text, re.M))
+    samples = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    for name in samples:
+        base = name.partition("{")[0]
+        assert base in types or re.sub("_(bucket|sum|count)$", "", base) in types, name
+    assert samples['bawn_runs_ended_total{state="done"}'] == "1" and samples['bawn_sandboxes{state="running"}'] == "0"
+    assert service.call("GET", "/v1/metrics", token=token)[0] == 403

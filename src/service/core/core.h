@@ -104,6 +104,7 @@ struct core_peer {
 struct core_counts {
     uint64_t requests[6];                             /* by the first digit of the status */
     uint64_t latency[CORE_LATENCIES + 1], latency_us; /* of requests that ended at once */
+    uint64_t sent;                                    /* bytes over the network, by runs that have ended */
     uint64_t accepted, ended[RUN_STATES], quota, unauthorized, fronts;
     uint64_t wait[CORE_LATENCIES + 1], wait_us; /* of runs, in the queue */
 };

@@ -6,6 +6,8 @@
 
 enum box_row_state { BOX_ROW_STARTING, BOX_ROW_RUNNING, BOX_ROW_STOPPING, BOX_ROW_STOPPED, BOX_ROW_FAILED, BOX_ROW_STATES };
 
+extern const char *const box_state_names[BOX_ROW_STATES];
+
 struct box_row {
     uint64_t seq, created_ns;
     char id[RANDID_SIZE], reason[RUN_REASON_MAX + 1];

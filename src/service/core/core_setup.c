@@ -250,11 +250,14 @@ int core_spawn_front(struct core *c, struct err *err) {
         fcntl(pair[i], F_SETFL, O_NONBLOCK);
     }
     fds[API_FD] = pair[1];
-    r = core_spawn(c, NULL, &s, &c->front_pid);
-    close(pair[1]);
     c->front = pair[0];
+    r = send_start(c, err); /* first: its socket does not block, and it must find this there */
+    if (r >= 0) {
+        r = core_spawn(c, NULL, &s, &c->front_pid);
+        r = r < 0 ? err_sys(err, r, "start '%s'", program) : 0;
+    }
+    close(pair[1]);
     c->counts.fronts++;
-    r = r < 0 ? err_sys(err, r, "start '%s'", program) : send_start(c, err);
     if (r < 0)
         core_lost_front(c);
     return r;

@@ -58,6 +58,7 @@ enum ledger_statement {
     LEDGER_BOX_REMOVE,
     LEDGER_BOX_COUNT,
     LEDGER_BOX_LIVE,
+    LEDGER_BOX_STATES,
     LEDGER_STATEMENTS
 };
 extern const char *const ledger_statements[LEDGER_STATEMENTS];

@@ -77,5 +77,6 @@ const char *const ledger_statements[LEDGER_STATEMENTS] = {
     [LEDGER_BOX_STATE] = "UPDATE boxes SET state = ?3, reason = ?4 WHERE id = ?2 AND tenant = ?1",
     [LEDGER_BOX_REMOVE] = "DELETE FROM boxes WHERE id = ?2 AND tenant = ?1",
     [LEDGER_BOX_LIVE] = "SELECT count(*) FROM boxes WHERE tenant = ? AND state <> 4", /* of those that did not fail */
+    [LEDGER_BOX_STATES] = "SELECT state, count(*) FROM boxes GROUP BY state",
     [LEDGER_BOX_COUNT] = "SELECT count(*) FROM boxes WHERE tenant = ?",
 };

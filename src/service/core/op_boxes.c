@@ -19,7 +19,7 @@
 
 enum { LIST_USUAL = 100, LIST_BYTES = 16 * 1024 * 1024, REASON_SIZE = 500 };
 
-static const char *const box_state_names[BOX_ROW_STATES] = {"starting", "running", "stopping", "stopped", "failed"};
+const char *const box_state_names[BOX_ROW_STATES] = {"starting", "running", "stopping", "stopped", "failed"};
 
 /* -- rows --------------------------------------------------------------------------------------------------------------------- */
 

@@ -2,9 +2,10 @@
 /* The table of operations; health and metrics. */
 #include <inttypes.h>
 
+#include "base/err.h"
 #include "base/jsonout.h"
 #include "os/fd.h"
-#include "service/core/core.h"
+#include "service/core/core_boxes.h"
 
 core_op *const core_ops[API_OPS] = {
     [API_OP_HEALTH] = op_health,
@@ -103,6 +104,23 @@ static void histogram(struct buf *b, const char *name, const char *help, const u
              (double)sum_us / 1e6, name, n);
 }
 
+static void add_boxes(struct core *c, struct buf *b) {
+    uint64_t n[BOX_ROW_STATES] = {0};
+    struct err err = {0};
+    int r = ledger_ask(&c->db, LEDGER_BOX_STATES, &err, "");
+
+    while (r >= 0 && (r = ledger_next(&c->db, LEDGER_BOX_STATES, &err)) > 0) {
+        int64_t state = ledger_int(&c->db, LEDGER_BOX_STATES, 0);
+
+        if (state >= 0 && state < BOX_ROW_STATES)
+            n[state] = (uint64_t)ledger_int(&c->db, LEDGER_BOX_STATES, 1);
+    }
+    ledger_end(&c->db, LEDGER_BOX_STATES);
+    metric(b, "sandboxes", "gauge", "Sandboxes, by state");
+    for (int i = 0; i < BOX_ROW_STATES; i++)
+        buf_addf(b, "bawn_sandboxes{state=\"%s\"} %" PRIu64 "\n", box_state_names[i], n[i]);
+}
+
 void op_metrics(struct core *c, struct api_call *call) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(64 * 1024);
     const struct core_counts *n = &c->counts;
@@ -119,6 +137,9 @@ void op_metrics(struct core *c, struct api_call *call) {
     histogram(&b, "queue_seconds", "From accepting a run to its start", n->wait, n->wait_us);
     gauge(&b, "runs_running", "gauge", "Runs that run", c->n_running);
     gauge(&b, "runs_queued", "gauge", "Runs that wait", c->n_queued);
+    add_boxes(c, &b);
+    gauge(&b, "sent_bytes_total", "counter", "Bytes that runs which have ended sent over the network", n->sent);
+    gauge(&b, "disk_bytes", "gauge", "Bytes of all tenants on disk, if quotas or a budget need them", c->disk);
     gauge(&b, "tenants", "gauge", "Tenants", c->n_tenants);
     gauge(&b, "quota_hits_total", "counter", "Requests refused because of a quota", n->quota);
     gauge(&b, "unauthorized_total", "counter", "Requests without a valid token", n->unauthorized);

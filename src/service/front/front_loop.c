@@ -41,7 +41,7 @@ int front_loop_turn(struct front_loop *l, int timeout_ms) {
     int n = epoll_wait(l->fd, l->batch, FRONT_BATCH, timeout_ms);
 
     if (n < 0)
-        return errno == EINTR || errno == EAGAIN ? 0 : -errno; /* EAGAIN: seen on 6.18 */
+        return errno == EINTR ? 0 : -errno;
     l->n_batch = n;
     for (int i = 0; i < n; i++) {
         struct front_watch *w = l->batch[i].data.ptr;
