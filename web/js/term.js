@@ -45,7 +45,7 @@ function fit(host) {
   const box = probe.getBoundingClientRect();
   probe.remove();
   const w = host.clientWidth - 40, hgt = host.clientHeight - 24;
-  return [Math.max(20, Math.min(400, Math.floor(w / (box.width / 10 || 8.4)))), Math.max(5, Math.min(200, Math.floor(hgt / 18)))];
+  return [Math.max(20, Math.min(400, Math.floor(w / (box.width / 10 || 8.4)))), Math.max(5, Math.min(200, Math.floor(hgt / 20)))];
 }
 
 export async function openTerminal(host, id, signal, ended) {
@@ -54,7 +54,7 @@ export async function openTerminal(host, id, signal, ended) {
   host.replaceChildren();
   const [columns, rows] = fit(host);
   const term = withoutStyleElements(() => {
-    const t = new Terminal({ cols: columns, rows, fontFamily: getComputedStyle(document.documentElement).getPropertyValue("--mono"), fontSize: 14, cursorBlink: false,
+    const t = new Terminal({ cols: columns, rows, fontFamily: getComputedStyle(document.documentElement).getPropertyValue("--mono"), fontSize: 14, lineHeight: 1.2, cursorBlink: false,
       scrollback: 5000, theme: theme(), linkHandler: { activate: () => {} }, screenReaderMode: true, windowOptions: {} });
     t.open(host);
     return t;
