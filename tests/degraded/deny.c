@@ -41,6 +41,9 @@ static const struct denial denials[] = {
     {"newmount", "fsconfig", ENOSYS, 0, 0},
     {"newmount", "fspick", ENOSYS, 0, 0},
     {"newmount", "mount_setattr", ENOSYS, 0, 0},
+    {"memory", "process_vm_readv", EPERM, 0, 0}, /* as docker's profile does it for processes without CAP_SYS_PTRACE */
+    {"memory", "process_vm_writev", EPERM, 0, 0},
+    {"memory", "pidfd_getfd", EPERM, 0, 0},
     {"closerange", "close_range", ENOSYS, 0, 0},
     {"memfd", "memfd_create", ENOSYS, 0, 0},
     {"nftables", "socket", EPROTONOSUPPORT, UINT32_MAX, NETLINK_NETFILTER, 2},

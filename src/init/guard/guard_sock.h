@@ -31,6 +31,7 @@ enum {
     SOCKS_MAX = 384,       /* duplicates; past it: ENFILE. With the guard's listeners less than the usual limit of descriptors */
     SOCKS_BOUND = 256,     /* unix sockets bound inside that are remembered; past it the oldest are forgotten */
     SOCKS_SWEEP_MS = 2000, /* how often is looked for duplicates of what was closed inside */
+    SOCKS_HANDSHAKE_MS = 10, /* that a server inside may take to be connected to; its kernel is ours */
     SOCKS_ARRIVAL_MS = 5000
 };
 

@@ -152,12 +152,14 @@ static int connect_one(struct guard_socks *k, int fd, int family, struct in_addr
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = ip}, client;
     struct sockaddr_storage peer;
     socklen_t len = sizeof peer, size = sizeof(int);
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
     int failed = 0, r = is_served(ip, port) ? door_lock(k, fd, family) : -ECONNREFUSED;
 
     r = r < 0 ? r : sock_bind_source(k, fd, family, &client);
     r = r < 0 ? r : connect_now(fd, &to, family);
     if (r != -EINPROGRESS)
         return r;
+    poll(&p, 1, SOCKS_HANDSHAKE_MS); /* the kernel is mostly done with it, but not always */
     if (getpeername(fd, (struct sockaddr *)&peer, &len) == 0)
         return 0;
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &size) < 0 || failed)
