@@ -326,6 +326,30 @@ class AuditList(TypedDict):
     items: List[Dict[str, Any]]
 
 
+class Link(TypedDict):
+    url: str
+    expires: str
+
+
+class SessionRequest(TypedDict):
+    code: str
+
+
+class Session(TypedDict):
+    csrf: str
+    tenant: str
+    admin: bool
+    expires: str
+
+
+class UsageList(TypedDict):
+    items: List[Dict[str, Any]]
+
+
+class VerdictList(TypedDict):
+    items: List[Dict[str, Any]]
+
+
 class _Event(TypedDict):
     id: int
     type: Literal["state", "stdout", "stderr", "agent", "network", "limit", "exit", "file"]
@@ -422,6 +446,11 @@ ROUTES: Mapping[str, Tuple[str, str]] = {
     "listTokens": ("GET", "/v1/tenants/{tenant}/tokens"),
     "createToken": ("POST", "/v1/tenants/{tenant}/tokens"),
     "deleteToken": ("DELETE", "/v1/tokens/{token}"),
+    "createLink": ("POST", "/v1/links"),
+    "createSession": ("POST", "/v1/session"),
+    "endSession": ("DELETE", "/v1/session"),
+    "listUsage": ("GET", "/v1/usage"),
+    "listVerdicts": ("GET", "/v1/verdicts"),
 }
 
 

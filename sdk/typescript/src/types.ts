@@ -307,6 +307,30 @@ export interface AuditList {
   items: Record<string, unknown>[];
 }
 
+export interface Link {
+  url: string;
+  expires: string;
+}
+
+export interface SessionRequest {
+  code: string;
+}
+
+export interface Session {
+  csrf: string;
+  tenant: string;
+  admin: boolean;
+  expires: string;
+}
+
+export interface UsageList {
+  items: Record<string, unknown>[];
+}
+
+export interface VerdictList {
+  items: Record<string, unknown>[];
+}
+
 export type Engines = Record<string, unknown>;
 
 export interface Event {
@@ -373,6 +397,11 @@ export const ROUTES = {
   listTokens: ["GET", "/v1/tenants/{tenant}/tokens"],
   createToken: ["POST", "/v1/tenants/{tenant}/tokens"],
   deleteToken: ["DELETE", "/v1/tokens/{token}"],
+  createLink: ["POST", "/v1/links"],
+  createSession: ["POST", "/v1/session"],
+  endSession: ["DELETE", "/v1/session"],
+  listUsage: ["GET", "/v1/usage"],
+  listVerdicts: ["GET", "/v1/verdicts"],
 } as const;
 
 export type Operation = keyof typeof ROUTES;
