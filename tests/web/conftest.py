@@ -41,18 +41,29 @@ def lively(bawn, request):
         s.stop()
 
 
-@pytest.fixture
-def browser(driver, lively):
-    """Signed in, at 1280 x 900, light."""
+@pytest.fixture(scope="session")
+def chromium(driver):
     b = webdriver.Browser(driver)
+    yield b
+    b.stop()
+
+
+@pytest.fixture
+def browser(chromium, lively):
+    """Signed in, at 1280 x 900, light; nothing of the test before it is left."""
+    b = chromium
     b.site = lively
+    b.size(1280)
     b.scheme("light")
+    b.open("about:blank")
+    for origin in (lively.origin, f"http://localhost:{lively.port}"):
+        b.cdp("Storage.clearDataForOrigin", origin=origin, storageTypes="all")
+    b.logs()
     b.open(lively.link())
     b.wait("document.querySelector('.shell:not([hidden]) main h1')")
     b.go = lambda page: go(b, page)
     b.keep = lambda name: b.shot(SHOTS / f"{name}.png")
-    yield b
-    b.stop()
+    return b
 
 
 def go(b, page):
