@@ -54,7 +54,7 @@ def load_network():
 
 
 network = load_network()
-inter_net, net_of_network = network.inter_net, network.net
+inter_net, net_of_network, rung, no_userns = network.inter_net, network.net, network.rung, network.no_userns
 
 ADDRESS = network.SERVERS[-1]
 PROGRAMS = pathlib.Path(os.environ.get("BAWN_AGENTS", "/var/tmp/bawn-agents"))
