@@ -130,7 +130,7 @@ bool session_forbids(const struct api_call *call) {
     return call->session && (r->op == API_OP_LINK_CREATE || (r->scope == API_SCOPE_ADMIN && r->method != API_METHOD_GET));
 }
 
-void session_end(struct core *c, const struct api_call *call) {
+void session_sign_out(struct core *c, const struct api_call *call) {
     struct core_pass *p = session_of(c, call);
 
     if (p)

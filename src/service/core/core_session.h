@@ -44,7 +44,7 @@ int session_open(struct core *c, const char *code, size_t len, char cookie[stati
 int session_find(struct core *c, struct api_call *call);
 /* What a session must not do, although its tenant or administrator may. */
 bool session_forbids(const struct api_call *call);
-void session_end(struct core *c, const struct api_call *call);
+void session_sign_out(struct core *c, const struct api_call *call);
 /* All that came from a token, which was removed. */
 void session_end_token(struct core *c, const char *token);
 /* Where browsers reach the service: "http://127.0.0.1:7070". false: nowhere */

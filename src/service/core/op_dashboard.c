@@ -82,7 +82,7 @@ void op_session_create(struct core *c, struct api_call *call) {
 }
 
 void op_session_end(struct core *c, struct api_call *call) {
-    session_end(c, call);
+    session_sign_out(c, call);
     call_nothing(call);
 }
 
