@@ -14,9 +14,9 @@ static const char *const always[] = {
     "--pull=never",     "--network=none",    "--cap-drop=ALL",  "--cap-add=SETUID",
     "--cap-add=SETGID", "--cap-add=SETPCAP", "--cap-add=CHOWN", "--security-opt=no-new-privileges",
     "--user=0:0",       "--workdir=/",       "--ipc=private",   "--log-driver=none"};
-static const char *const always_here[] = {"--rm", "--read-only", "--entrypoint=" CONTAINER_ENTER};
+static const char *const always_here[] = {"--rm", "--read-only", ("--entrypoint=" CONTAINER_ENTER)};
 /* It is started twice, and what comes through its input is written to its own layer, which the command's user cannot change. */
-static const char *const always_there[] = {"--cap-add=DAC_OVERRIDE", "--entrypoint=" CONTAINER_INIT};
+static const char *const always_there[] = {"--cap-add=DAC_OVERRIDE", ("--entrypoint=" CONTAINER_INIT)};
 
 /* For its listeners: routes, rules, and port 53. */
 static const char *const with_network[] = {"--cap-add=NET_ADMIN", "--cap-add=NET_BIND_SERVICE"};

@@ -20,5 +20,5 @@ long guard_run_fsetxattr(struct call *c);
 long guard_run_removexattr(struct call *c);
 long guard_run_fremovexattr(struct call *c);
 long guard_run_bind(struct call *c);
-long guard_bind_socket(struct call *c, int sock); /* the same for a duplicate of the caller's socket */
+long guard_bind_socket(struct call *c, int sock);                 /* the same for a duplicate of the caller's socket */
 int guard_install_fd(const struct call *c, int fd, bool cloexec); /* GUARD_ANSWERED or -errno */

@@ -721,6 +721,18 @@ static int run_script(const char *script, const enum seccomp_variant *filter) {
     return status;
 }
 
+static const struct {
+    unsigned bit; /* whose programs work with it */
+    const char *name;
+} variants[] = {
+    [SECCOMP_YARD] = {IN_YARD, "the yard"},
+    [SECCOMP_BARE] = {IN_BARE, "the bare variant"},
+    [SECCOMP_NET] = {IN_NET, "the filter below the guard's"},
+    [SECCOMP_GUARD] = {IN_GUARD, "the guard's own filter"},
+    [SECCOMP_NESTED] = {IN_YARD, "the filter for engines inside"},
+};
+static_assert(ARRAY_LEN(variants) == SECCOMP_VARIANTS, "each variant has its row");
+
 static void real_programs_work(void **state) {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(works); i++) {
@@ -729,11 +741,8 @@ static void real_programs_work(void **state) {
             continue;
         }
         for (enum seccomp_variant v = 0; v < SECCOMP_VARIANTS; v++)
-            if (works[i].variants & (v == SECCOMP_BARE ? IN_BARE : IN_YARD) && run_script(works[i].script, &v) != 0)
-                fail_msg("%s does not work in %s", works[i].program,
-                         v == SECCOMP_YARD     ? "the yard"
-                         : v == SECCOMP_NESTED ? "the filter for engines inside"
-                                               : "the bare variant");
+            if (works[i].variants & variants[v].bit && run_script(works[i].script, &v) != 0)
+                fail_msg("%s does not work in %s", works[i].program, variants[v].name);
     }
 }
 

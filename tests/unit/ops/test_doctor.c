@@ -397,8 +397,7 @@ static void json_for_programs(void **state UNUSED) {
     assert_int_equal(json_array_size(json_object_get(doc, "fixes")), 1);
     landlock_lacks = (int)json_array_size(json_object_get(
         json_array_get(json_object_get(json_array_get(json_object_get(doc, "engines"), 0), "rungs"), RUNG_LANDLOCK), "lacks"));
-    assert_int_equal(landlock_lacks,
-                     6); /* processes, disk, what a network needs (names, ports, credentials), a kernel of its own */
+    assert_int_equal(landlock_lacks, 3); /* processes, disk, a kernel of its own */
     json_decref(doc);
 }
 
