@@ -234,9 +234,9 @@ static int copy_programs(struct container_box *b, struct err *err) {
     CLEANUP(freep) char *to = str_dupf("%s:/", b->cid);
     char *const argv[] = {(char *)(uintptr_t)b->kind->program, "cp", "-", to, NULL};
     struct tarball t = {.fd = file};
-    int r = file < 0 ? file : !to ? -ENOMEM : add_program(&t, b->enter, CONTAINER_ENTER + 1);
+    int r = file < 0 ? file : !to ? -ENOMEM : add_program(&t, b->enter, &CONTAINER_ENTER[1]);
 
-    r = r < 0 ? r : add_program(&t, b->init, CONTAINER_INIT + 1);
+    r = r < 0 ? r : add_program(&t, b->init, &CONTAINER_INIT[1]);
     r = r < 0 ? r : tarball_end(&t);
     r = r < 0 ? r : lseek(file, 0, SEEK_SET) < 0 ? -errno : file_read_fd(file, 0, &tar);
     if (r < 0)
