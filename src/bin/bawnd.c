@@ -28,7 +28,8 @@ static const struct opt opts[] = {
 static void print_help(void) {
     printf("Usage: bawnd [options]\n\nRuns commands in sandboxes for programs and teams; see docs/service.md.\n\n");
     for (size_t i = 0; i < ARRAY_LEN(opts); i++)
-        printf("  --%s%s%s\n        %s\n", opts[i].name, opts[i].arg ? " " : "", opts[i].arg ? opts[i].arg : "", opts[i].help);
+        printf("  %s--%s%s%s\n        %s\n", opts[i].letter == 'h' ? "-h, " : "", opts[i].name, opts[i].arg ? " " : "",
+               opts[i].arg ? opts[i].arg : "", opts[i].help);
 }
 
 static int serve(struct core *c, struct err *err) {

@@ -114,6 +114,20 @@ def test_signals_reach_the_command_and_its_end_ends_it(box):
         assert f.read() == b""  # its last writer is gone
 
 
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGKILL])
+def test_a_client_that_is_ended_takes_the_children_of_its_command_with_it(box, sig):
+    os.mkfifo(box.workspace / "end")
+    box.own(box.workspace / "end")
+    script = "exec 3>end; sleep 1000 & (sleep 1001; echo late) & echo ready; wait"
+    proc = box.popen(box.path, "exec", "box", "--", "sh", "-c", script, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    with open(box.workspace / "end", "rb") as f:
+        assert proc.stdout.readline() == b"ready\n"
+        proc.send_signal(sig)
+        assert proc.wait(WAIT) == (128 + sig if sig == signal.SIGTERM else -sig)
+        assert f.read() == b""  # its last writer is gone
+    assert b"sleep" not in box.x("ps", "-eo", "args").out
+
+
 def test_terminal(box):
     child = terminal(box, "exec", "box", "--", "sh", "-c", "test -t 0 && tty; stty size; echo TERM=$TERM; read x; echo got-$x; exit 5", size=(31, 101))
     child.expect_exact(b"/dev/pts/")

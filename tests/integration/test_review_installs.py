@@ -305,7 +305,10 @@ def test_classes_without_a_terminal(project):
     project.write(".git/HEAD", "ref: refs/heads/main\n")
     run(project, CLASSES)
     r = project.bawn("apply", "--yes=low,nothing")
-    assert r.rc == 64 and b"high, dependencies, medium and low" in r.err, r
+    assert r.rc == 64 and b"high, dependencies, medium, low and none" in r.err, r
+    r = project.bawn("apply", "--yes=none", "--dry-run", "--json")
+    outcome = {c["path"]: c["outcome"] for c in r.json()["changes"]}
+    assert r.rc == 0 and outcome["t.txt"] == "applied" and outcome["Makefile"] == outcome[".editorconfig"] == "left", r
     r = project.bawn("apply", "--yes=medium,low", "--dry-run", "--json")
     outcome = {c["path"]: c["outcome"] for c in r.json()["changes"]}
     assert r.rc == 0 and outcome["Makefile"] == "applied" and outcome[".git/hooks/pre-commit"] == outcome["node_modules/.bin/tool"] == "left", r

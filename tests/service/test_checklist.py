@@ -80,6 +80,9 @@ def test_require_human_review_before_merging_agent_changes(service):
     status, problem, _ = service.call("POST", path + "/apply", {}, token=token)
     assert (status, problem["code"]) == (409, "review_required"), problem
     assert service.call("GET", path + "/file?path=.githooks/pre-commit", token=token)[0] == 404
+    assert service.call("POST", path + "/apply", {"classes": ["none"]}, token=token)[0] == 200
+    assert service.call("GET", path + "/file?path=readme", token=token)[:2] == (200, b"plain\n")
+    assert service.call("GET", path + "/file?path=.githooks/pre-commit", token=token)[0] == 404
     assert service.call("POST", path + "/apply", {"classes": ["high", "medium", "low", "none", "dependencies"]}, token=token)[0] == 200
     assert service.call("GET", path + "/file?path=.githooks/pre-commit", token=token)[0] == 200
 

@@ -60,3 +60,21 @@ def test_a_budget_removes_the_oldest(serve):
         runs.append(run)
     while service.call("GET", f"/v1/runs/{runs[0]}", token=token)[0] != 404:
         pass
+
+
+@pytest.mark.parametrize("kind", ["runs", "sandboxes"])
+def test_nothing_of_its_workspace_is_left_in_the_home_of_the_tenant(service, kind):
+    """Caches and homes of agents are named after a workspace that will not come again."""
+    token, state = service.token(), service.top / "state/tenants/acme/home/.local/state/bawn"
+
+    def make():
+        status, made, _ = service.call("POST", f"/v1/{kind}", {"command": ["true"], "wait": 300} if kind == "runs" else {}, token=token)
+        assert status == 201, made
+        return made["id"]
+
+    stays, goes = make(), make()
+    assert [len(list((state / name).iterdir())) for name in ("volumes", "ignore")] == [2, 2]
+    assert service.call("DELETE", f"/v1/{kind}/{goes}", token=token)[0] == 204
+    assert [len(list((state / name).iterdir())) for name in ("volumes", "ignore")] == [1, 1]
+    assert service.call("DELETE", f"/v1/{kind}/{stays}", token=token)[0] == 204
+    assert [len(list((state / name).iterdir())) for name in ("volumes", "ignore")] == [0, 0]

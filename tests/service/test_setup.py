@@ -78,3 +78,17 @@ def test_metrics(service):
         assert base in types or re.sub("_(bucket|sum|count)$", "", base) in types, name
     assert samples['bawn_runs_ended_total{state="done"}'] == "1" and samples['bawn_sandboxes{state="running"}'] == "0"
     assert service.call("GET", "/v1/metrics", token=token)[0] == 403
+
+
+def test_man_page_has_no_warnings_and_misses_nothing(runner):
+    if not shutil.which("groff"):
+        pytest.skip("groff is not installed")
+    bawnd, schema = runner.path.parent / "bawnd", ROOT / "spec/bawnd.schema.json"
+    page = subprocess.run([ROOT / "tools/bawnd-manual", bawnd, schema], capture_output=True, check=True)
+    shown = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-P-cbou", "-rLL=200n"], input=page.stdout, capture_output=True, check=True)
+    assert shown.stderr == b"" and page.stderr == b""
+    text = shown.stdout.decode()
+    options = set(re.findall(r"--[a-z][a-z-]*", subprocess.run([bawnd, "--help"], capture_output=True, text=True, check=True).stdout))
+    assert len(options) >= 5
+    for word in [*options, *json.loads(schema.read_text())["properties"], "quotas.disk", "64", "125", "SIGTERM"]:
+        assert re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text), word

@@ -641,7 +641,7 @@ class Local:
     def apply(self, kind: str, id_: str, request: ApplyRequest) -> Dict[str, Any]:
         words = [f"--only={p}" for p in request.get("only", [])] + [f"--except={p}" for p in request.get("except", [])]
         if request.get("classes"):
-            words.append("--yes=" + ",".join(c for c in request["classes"] if c != "none"))
+            words.append("--yes=" + ",".join(request["classes"]))
         if request.get("conflict"):
             words.append("--conflict=" + CONFLICTS[request["conflict"]])
         if request.get("dry_run"):

@@ -581,7 +581,7 @@ export class Local implements Backend {
   }
   async apply(kind: Kind, id: string, request: ApplyRequest): Promise<ApplyResult> {
     const words = [...(request.only ?? []).map((p) => `--only=${p}`), ...(request.except ?? []).map((p) => `--except=${p}`)];
-    if (request.classes?.length) words.push(`--yes=${request.classes.filter((c) => c !== "none").join(",")}`);
+    if (request.classes?.length) words.push(`--yes=${request.classes.join(",")}`);
     if (request.conflict) words.push(`--conflict=${CONFLICTS[request.conflict]}`);
     if (request.dry_run) words.push("--dry-run");
     const { status, out } = await this.changes("apply", kind, id, ["--json", ...words], [0, 1]);

@@ -36,13 +36,13 @@ static const struct opt opts[] = {
     {0, 'n', "dry-run", NULL, "only say what would be done", NULL, TO(FLAG, apply.dry_run)},
     {0, 0, "undo", NULL, "take the last apply, or rollback, back", NULL, TO(FLAG, undo)},
     {0, 0, "force", NULL, "with --undo: also where files changed since", NULL, TO(FLAG, force)},
-    {0, 'y', "yes", "[=CLASSES]", "do not ask, apply all; or only these: high, dependencies, medium, low",
-     "high|dependencies|medium|low|dependencies,medium,low|medium,low",
+    {0, 'y', "yes", "[=CLASSES]", "do not ask, apply all; or only these: high, dependencies, medium, low, none",
+     "high|dependencies|medium|low|none|dependencies,medium,low|medium,low",
      OPT_TO_CALL(struct apply_request, apply.classes, take_classes)},
     {0, 0, "json", NULL, "print JSON", NULL, TO(FLAG, json)},
 };
 
-/* "medium,low" */
+/* "medium,low". What has no risk always comes along: "none" alone is only that. */
 static int take_classes(const struct opt *o UNUSED, const char *value, void *to, struct err *err) {
     unsigned *classes = to;
 
@@ -55,10 +55,10 @@ static int take_classes(const struct opt *o UNUSED, const char *value, void *to,
         size_t len = strcspn(s, ",");
         int i = 0;
 
-        while (i < CHANGES_NONE && !(strlen(changes_class_names[i]) == len && strncmp(s, changes_class_names[i], len) == 0))
+        while (i < CHANGES_CLASSES && !(strlen(changes_class_names[i]) == len && strncmp(s, changes_class_names[i], len) == 0))
             i++;
-        if (i == CHANGES_NONE)
-            return err_usage(err, "--yes is a list of high, dependencies, medium and low, not '%s'", value);
+        if (i == CHANGES_CLASSES)
+            return err_usage(err, "--yes is a list of high, dependencies, medium, low and none, not '%s'", value);
         *classes |= 1u << i;
         s += len;
         if (*s == 0)
@@ -273,7 +273,8 @@ const struct verb verb_apply = {
         "--allow-links-out).\n\n"
         "If 'bawn review' calls anything a high risk, you are asked on the terminal about each class: high; dependencies (node_modules, "
         ".venv and their like, but for what no honest install brings, which is high); medium; low. What you do not want stays in the run. Without a terminal "
-        "nothing is done unless --yes says what: all, or a list of classes, and the rest stays in the run.\n\n"
+        "nothing is done unless --yes says what: all, or a list of classes, and the rest stays in the run. What has no risk always comes along; "
+        "--yes=none is only that.\n\n"
         "What was applied leaves the run; the rest stays for later. Until the next apply in this workspace, or 'bawn discard RUN', "
         "--undo takes the last one back, and the changes are in the run again.\n\n"
         "The exit status is 0 if it was done, 1 if nothing was because of conflicts or risks (with --undo: if some files were left), "

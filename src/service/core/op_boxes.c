@@ -335,7 +335,22 @@ static void stop_done(struct core *c, struct core_worker *w, struct api_call *ca
         answer_box(call, 200, &b);
 }
 
+static void forget_done(struct core *c, struct core_worker *w, struct api_call *call, int status UNUSED) {
+    struct err err = {0};
+
+    if (place_trash(c, w->tenant, w->id) < 0 || ledger_begin(&c->db, &err) < 0 ||
+        ledger_do(&c->db, LEDGER_BOX_REMOVE, &err, "tt", w->tenant->row.name, w->id) < 0)
+        core_log(c, "error", "remove", w->id, "%s", err.msg[0] ? err.msg : "its folder cannot be moved");
+    core_event(c, w->tenant, "sandbox", w->id, "removed", NULL);
+    if (call)
+        call_nothing(call);
+}
+
+/* What the tenant's home has of its workspace goes as well; then its folder and its row. */
 static void remove_done(struct core *c, struct core_worker *w, struct api_call *call, int status) {
+    CLEANUP(closep) int cwd = place_workspace(c, w->tenant, w->id);
+    CLEANUP(freep) char *program = str_dupf("%s/bawn-task", c->conf.helpers);
+    struct worker_plan p = {.program = program, .in = -1, .out = -1, .cwd = cwd, .stays = true, .done = forget_done};
     struct err err = {0};
     char reason[REASON_SIZE] = "";
 
@@ -346,12 +361,11 @@ static void remove_done(struct core *c, struct core_worker *w, struct api_call *
         return;
     }
     w->tenant->boxes -= status == 0 && w->tenant->boxes > 0;
-    if (place_trash(c, w->tenant, w->id) < 0 || ledger_begin(&c->db, &err) < 0 ||
-        ledger_do(&c->db, LEDGER_BOX_REMOVE, &err, "tt", w->tenant->row.name, w->id) < 0)
-        core_log(c, "error", "remove", w->id, "%s", err.msg[0] ? err.msg : "its folder cannot be moved");
-    core_event(c, w->tenant, "sandbox", w->id, "removed", NULL);
-    if (call)
-        call_nothing(call);
+    if (!program || strv_add(&p.argv, "bawn-task") < 0 || strv_add(&p.argv, "--forget") < 0 ||
+        worker_detached(c, w->tenant, w->request, w->id, &p, &err) < 0) {
+        strv_done(&p.argv);
+        forget_done(c, w, call, 0);
+    }
 }
 
 static void box_verb(struct core *c, struct api_call *call, const char *const *words, worker_done *done) {

@@ -84,12 +84,8 @@ static int add_lists(struct strv *v, const struct api_call *call) {
 static int add_classes(struct strv *v, const struct api_call *call) {
     CLEANUP(buf_done) struct buf list = BUF_INIT(256);
 
-    for (size_t i = 0; i < api_field_count(&call->fields, API_FIELD_CLASSES); i++) {
-        const char *class = api_field_get(&call->fields, API_FIELD_CLASSES, i);
-
-        if (!str_eq(class, "none")) /* what is of no risk is applied in any case */
-            buf_addf(&list, "%s%s", list.len ? "," : "--yes=", class);
-    }
+    for (size_t i = 0; i < api_field_count(&call->fields, API_FIELD_CLASSES); i++)
+        buf_addf(&list, "%s%s", list.len ? "," : "--yes=", api_field_get(&call->fields, API_FIELD_CLASSES, i));
     return list.len ? strv_add(v, list.data) : 0;
 }
 

@@ -121,14 +121,8 @@ static bool refuse_source(struct api_call *call) {
 }
 
 static bool refuse_shape(struct api_call *call) {
-    static const unsigned missing[] = {API_FIELD_AGENT_INSTRUCTIONS, API_FIELD_AGENT_SKILLS, API_FIELD_AGENT_MCP_SERVERS};
     const char *path = call_text(call, API_FIELD_SHAPE_SOURCE_PATH);
 
-    for (size_t i = 0; i < ARRAY_LEN(missing); i++)
-        if (call_text(call, missing[i])) {
-            call_fail(call, API_PROBLEM_NOT_IMPLEMENTED, "%s is not available yet", api_field_names[missing[i]]);
-            return true;
-        }
     if (refuse_source(call) || refuse_secrets(call))
         return true;
     if (path && !path_allowed(call->tenant, path)) {

@@ -89,10 +89,14 @@ static void delete_done(struct core *c, struct core_worker *w, struct api_call *
 /* First what it has set aside in the tenant's home, if anything, then its folder and its row. */
 static int remove_run(struct core *c, struct tenant *t, uint64_t request, const char *id, struct err *err) {
     CLEANUP(closep) int cwd = place_workspace(c, t, id);
-    struct worker_plan p = {.in = -1, .out = -1, .cwd = cwd, .stays = true, .done = delete_done};
+    CLEANUP(freep) char *program = str_dupf("%s/bawn-task", c->conf.helpers);
+    const char *const words[] = {"bawn-task", "--forget", c->conf.bawn, "discard", "--yes", id};
+    struct worker_plan p = {.program = program, .in = -1, .out = -1, .cwd = cwd, .stays = true, .done = delete_done};
+    int r = program ? 0 : -ENOMEM;
 
-    if (strv_add(&p.argv, "bawn") < 0 || strv_add(&p.argv, "discard") < 0 || strv_add(&p.argv, "--yes") < 0 ||
-        strv_add(&p.argv, id) < 0) {
+    for (size_t i = 0; r >= 0 && i < ARRAY_LEN(words); i++)
+        r = strv_add(&p.argv, words[i]);
+    if (r < 0) {
         strv_done(&p.argv);
         return err_oom(err);
     }

@@ -21,9 +21,10 @@
 #include "os/spawn.h"
 #include "service/task/task_priv.h"
 #include "service/task/taskreq.h"
+#include "service/task/tasksetup.h"
 #include "service/task/tasksource.h"
 
-enum { RESULT_FD = 3, REQUEST_MAX = 32 * 1024 * 1024, LATE_MS = 5000 };
+enum { RESULT_FD = 3, SETUP_FD, BAWN_FDS, REQUEST_MAX = 32 * 1024 * 1024, LATE_MS = 5000 };
 
 static void task_done(struct run_task *t) {
     const int fds[] = {t->link, t->out[0], t->out[1], t->input, t->signals};
@@ -52,13 +53,13 @@ static int read_request(struct run_task *t, struct err *err) {
 }
 
 /* What is sent to it before it reads signals waits. */
-static int spawn_bawn(struct run_task *t, char *const *argv, const int fds[static RESULT_FD + 1]) {
+static int spawn_bawn(struct run_task *t, char *const *argv, const int fds[static BAWN_FDS]) {
     static const int wait[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM};
     struct spawn s = {.path = t->plan->bawn,
                       .argv = argv,
                       .envp = environ,
                       .fds = fds,
-                      .n_fds = RESULT_FD + 1,
+                      .n_fds = fds[SETUP_FD] >= 0 ? BAWN_FDS : SETUP_FD,
                       .cwd = SPAWN_CWD_STAY,
                       .group = SPAWN_SESSION,
                       .outlives = true}; /* the end of the socket ends it, with time to clean up */
@@ -71,7 +72,7 @@ static int spawn_bawn(struct run_task *t, char *const *argv, const int fds[stati
     return spawn_start(&s, &t->pid, NULL);
 }
 
-static int make_pipes(struct run_task *t, int theirs[static RESULT_FD + 1]) {
+static int make_pipes(struct run_task *t, int theirs[static BAWN_FDS]) {
     int pair[2], r = taskreq_flag(&t->request, "stdin") ? fd_pipe(&theirs[0], &t->input) : 0;
 
     r = r < 0 ? r : fd_pipe(&t->out[0], &theirs[1]);
@@ -89,15 +90,19 @@ static int make_pipes(struct run_task *t, int theirs[static RESULT_FD + 1]) {
 
 static int start_bawn(struct run_task *t, struct err *err) {
     CLEANUP(strv_done) struct strv argv = {0};
-    int theirs[RESULT_FD + 1] = {-1, -1, -1, -1};
-    int r = taskreq_argv(&t->request, t->plan->name, RESULT_FD, &argv, err);
+    int theirs[BAWN_FDS] = {-1, -1, -1, -1, -1}, setup = tasksetup_open(&t->request, err);
+    int r = setup < 0 && setup != -ENOENT
+                ? setup
+                : taskreq_argv(&t->request, t->plan->name, RESULT_FD, setup < 0 ? -1 : SETUP_FD, &argv, err);
 
-    if (r < 0)
-        return r;
-    r = make_pipes(t, theirs);
-    r = r < 0 ? r : spawn_bawn(t, argv.v, theirs);
+    theirs[SETUP_FD] = setup < 0 ? -1 : setup;
+    if (r >= 0) {
+        r = make_pipes(t, theirs);
+        r = r < 0 ? r : spawn_bawn(t, argv.v, theirs);
+        r = r < 0 ? err_sys(err, r, "start '%s'", t->plan->bawn) : 0;
+    }
     fd_close_all(theirs, ARRAY_LEN(theirs));
-    return r < 0 ? err_sys(err, r, "start '%s'", t->plan->bawn) : 0;
+    return r;
 }
 
 /* -- the loop ---------------------------------------------------------------------------------------------------------------- */

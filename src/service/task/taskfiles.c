@@ -200,7 +200,7 @@ static const struct files_verb {
     {"--untar", 1, true, files_untar},        {"--items", 3, false, taskfiles_items},
     {"--expose", 2, false, taskfiles_expose}, {"--cat", 1, true, files_cat},
     {"--source", 1, false, taskfiles_source}, {"--watch", 0, true, taskfiles_watch},
-    {"--usage", 0, true, taskfiles_usage},
+    {"--usage", 0, true, taskfiles_usage},    {"--forget", 0, false, taskfiles_forget},
 };
 
 static const struct files_verb *find_verb(const char *name) {

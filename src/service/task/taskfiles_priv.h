@@ -17,5 +17,8 @@ int taskfiles_usage(char **args, struct err *err);
 /* tasksource.c: BAWN; stdin: the request */
 int taskfiles_source(char **args, struct err *err);
 
+/* taskforget.c: [PROGRAM ARG...], which it becomes afterwards */
+int taskfiles_forget(char **args, struct err *err);
+
 /* taskitems.c: HOW LIMIT PROGRAM ARG... */
 int taskfiles_items(char **args, struct err *err);

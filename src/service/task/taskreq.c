@@ -137,10 +137,12 @@ static int argv_err(int r, struct err *err) {
     return r == -EBADMSG ? err_set(err, r, "the request is damaged") : r < 0 ? err_oom(err) : 0;
 }
 
-int taskreq_argv(const struct buf *b, const char *name, int result_fd, struct strv *ret, struct err *err) {
+int taskreq_argv(const struct buf *b, const char *name, int result_fd, int setup_fd, struct strv *ret, struct err *err) {
     int r = strv_add(ret, "bawn") < 0 ? -ENOMEM : strv_add(ret, "run");
 
     r = r < 0 ? r : strv_addf(ret, "--result-fd=%d", result_fd);
+    if (r >= 0 && setup_fd >= 0)
+        r = strv_addf(ret, "--agent-setup=/proc/self/fd/%d", setup_fd);
     r = r < 0 ? r : strv_add(ret, "--no-tty");
     r = r < 0 ? r : strv_add(ret, "--quiet");
     r = r < 0 ? r : add_options(b, name, ret);

@@ -24,7 +24,7 @@ int taskreq_next(const struct buf *b, size_t *at, struct taskreq_field *ret);
 int taskreq_get(const struct buf *b, const char *name, char **ret);
 bool taskreq_flag(const struct buf *b, const char *name);
 
-/* "bawn", "run", options, "--", the command. name: of the run. */
-int taskreq_argv(const struct buf *b, const char *name, int result_fd, struct strv *ret, struct err *err);
+/* "bawn", "run", options, "--", the command. name: of the run. setup_fd: of tasksetup.h, in bawn; -1: none. */
+int taskreq_argv(const struct buf *b, const char *name, int result_fd, int setup_fd, struct strv *ret, struct err *err);
 /* The same for "bawn start NAME". */
 int taskreq_start_argv(const struct buf *b, const char *name, struct strv *ret, struct err *err);

@@ -108,10 +108,13 @@ static void pass_on(struct exec_client *c, const struct signalfd_siginfo *info) 
         c->ended = true;
         return;
     }
-    exec_send_signal(c->sock, (int)info->ssi_signo, info->ssi_code == SI_KERNEL);
+    exec_send_signal(c->sock, (int)info->ssi_signo, info->ssi_code == SI_KERNEL || info->ssi_signo == SIGTERM);
 }
 
-/* As in run_loop.c: a signal of the terminal (SI_KERNEL) goes to the whole job, one that a process sent, to the command. */
+/*
+ * As in run_loop.c: a signal of the terminal (SI_KERNEL) goes to the whole job, one that a process sent, to the command. But SIGTERM, which is how
+ * programs end us, goes to the whole job in any case: in a run everything ends with the command, here its children would live on.
+ */
 static void on_signal(struct exec_client *c) {
     struct signalfd_siginfo info;
 

@@ -39,17 +39,22 @@ static char *folder_of(const char *above, const char *path) {
     return str_dupf("%s/%.*s", above, HASH_DIGITS, hash);
 }
 
+int volumes_path(char *const *environ_, const char *home, const char *workspace, char **ret, struct err *err) {
+    CLEANUP(freep) char *all = NULL;
+    int r = paths_state_if_home(environ_, home, "volumes", &all, err);
+
+    *ret = r < 0 || !all ? NULL : folder_of(all, workspace);
+    return r < 0 ? r : all && !*ret ? err_oom(err) : 0;
+}
+
 /* *ret is NULL where there is no place for it. */
 static int make_base(const struct host_facts *f, char **ret, struct err *err) {
-    CLEANUP(freep) char *all = NULL, *base = NULL;
+    CLEANUP(freep) char *base = NULL;
     struct err why = {0};
-    int r = paths_state_if_home(f->environ_, f->home, "volumes", &all, err);
+    int r = volumes_path(f->environ_, f->home, f->workspace, &base, err);
 
-    if (r < 0 || !all)
+    if (r < 0 || !base)
         return r;
-    base = folder_of(all, f->workspace);
-    if (!base)
-        return err_oom(err);
     if (access(base, F_OK) == 0 || paths_make_dirs(base, &why) == 0) /* a home that cannot be written: as if there were none */
         *ret = TAKE_PTR(base);
     return 0;

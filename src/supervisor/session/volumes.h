@@ -19,6 +19,8 @@ struct volumes {
 /* Makes what is missing and sets caches and volumes of *in. Without a home there are no caches, and volumes are refused. */
 int volumes_prepare(struct volumes *v, const struct settings *s, int workspace, const struct host_facts *facts,
                     struct plan_input *in, struct err *err);
+/* Where the volumes of a workspace are, or would be; *ret is NULL where there is no place for them. */
+int volumes_path(char *const *environ_, const char *home, const char *workspace, char **ret, struct err *err);
 /* A folder of this project's volumes (and those above it) that belongs to the owner of the workspace. sub has no "..". */
 int volumes_folder(const struct host_facts *facts, const char *sub, char **ret, struct err *err);
 /* Mount points in a copy of the workspace. */
