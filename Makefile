@@ -37,7 +37,8 @@ bench: ## measure Bawn against its peers
 install: all ## install below PREFIX (default /usr/local), staged in DESTDIR
 	@meson configure build -Dprefix=$(PREFIX)
 	@ninja -C build
-	@DESTDIR=$(DESTDIR) meson install -C build --no-rebuild --quiet
+	@DESTDIR=$(abspath $(DESTDIR)) meson install -C build --no-rebuild --quiet
+	@DESTDIR=$(abspath $(DESTDIR)) tools/apparmor $(PREFIX)/bin/bawn
 
 .PHONY: clang
 clang: ## build with clang, warnings are errors, into build-clang/

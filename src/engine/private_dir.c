@@ -13,10 +13,13 @@
 #include "base/str.h"
 #include "config/load/paths.h"
 #include "jail/plan/plan.h"
+#include "os/copy.h"
 #include "os/dir.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/remove.h"
+
+enum { BUNDLE_MAX = 64 * 1024 * 1024 };
 
 static const char prefix[] = "bawn-run-", anyone[] = "/tmp";
 
@@ -63,6 +66,24 @@ static int make_one(const struct plan *p, const char *path, mode_t mode, struct 
     return 0;
 }
 
+static int copy_bundle(const struct plan *p, struct err *err) {
+    CLEANUP(freep)
+    char *folder = str_dupf("%s/" PLAN_CERTS, p->private_dir), *path = str_dupf("%s/" PLAN_CERTS "/" PLAN_BUNDLE, p->private_dir);
+    CLEANUP(closep) int from = open(p->bundle, O_RDONLY | O_CLOEXEC), to = -1;
+    int r;
+
+    if (!folder || !path)
+        return err_oom(err);
+    r = make_one(p, folder, 0755, err);
+    if (r < 0)
+        return r;
+    to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (from < 0 || to < 0 || fchmod(to, 0644) < 0)
+        return err_sys(err, -errno, "certificates for the sandbox, '%s'", from < 0 ? p->bundle : path);
+    r = copy_content(from, to, BUNDLE_MAX, NULL);
+    return r < 0 ? err_sys(err, r, "copy '%s'", p->bundle) : 0;
+}
+
 int private_dir_fill(const struct plan *p, struct err *err) {
     int r = 0;
 
@@ -74,6 +95,8 @@ int private_dir_fill(const struct plan *p, struct err *err) {
     r = make_one(p, p->tmp, 0700, err);
     if (r == 0 && !p->home_persistent)
         r = make_one(p, p->home, 0700, err);
+    if (r == 0 && p->bundle)
+        r = copy_bundle(p, err);
     if (r == 0 && p->ids.by_root && chown(p->private_dir, p->ids.host_uid, p->ids.host_gid) < 0)
         r = err_sys(err, -errno, "private folder '%s'", p->private_dir);
     return r;

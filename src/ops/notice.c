@@ -18,3 +18,8 @@ void notice_say(const struct notice *n, const char *fmt, ...) {
     va_end(ap);
     n->say(text, n->arg);
 }
+
+void notice_copy(const struct notice *n, bool held) {
+    notice_say(n, "working on a copy of the workspace (--workspace sync): without user namespaces %s",
+               held ? "there is no overlay; changes wait for 'bawn apply'" : "nothing can be hidden in the workspace itself");
+}

@@ -205,8 +205,8 @@ static void add_network(const struct settings *s, const struct plan_input *in, s
     if (!in->trust.folder)
         return;
     if (p->rung == RUNG_LANDLOCK) { /* where it lies: nothing can be mounted */
-        own = str_dupf("%s/certs", in->trust.folder);
-        own_bundle = str_dupf("%s/certs/ca-certificates.crt", in->trust.folder);
+        own = str_dupf("%s/" PLAN_CERTS, p->bundle ? p->private_dir : in->trust.folder);
+        own_bundle = own ? str_dupf("%s/" PLAN_BUNDLE, own) : NULL;
         p->failed |= !own || !own_bundle;
         folder = own;
         bundle = own_bundle;

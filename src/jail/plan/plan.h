@@ -131,6 +131,9 @@ struct plan_cache {
 extern const struct plan_cache plan_caches[];
 extern const size_t n_plan_caches;
 
+#define PLAN_CERTS "certs"
+#define PLAN_BUNDLE "ca-certificates.crt"
+
 struct plan {
     enum rung rung;
     struct plan_ids ids;
@@ -142,6 +145,8 @@ struct plan {
     const struct plan_image *image;                              /* borrowed; NULL: none */
     const char *cwd;                                             /* of the command */
     const char *hostname, *workspace, *home, *tmp, *private_dir; /* private_dir: NULL where nothing is in it */
+    const char *
+        bundle; /* of certificates, which is copied to private_dir/PLAN_CERTS: root's folders are closed to the owner of the workspace */
     bool home_persistent;
     bool writable_system; /* plan_system.h */
     bool nested;          /* plan_nested.c */

@@ -137,6 +137,10 @@ static void add_writable_trust(const struct plan_input *in, struct plan *p) {
 void plan_make_trust(const struct plan_input *in, struct plan *p) {
     if (!p->network || !in->trust.folder)
         return;
+    if (p->rung == RUNG_LANDLOCK && p->ids.by_root && p->ids.host_uid) {
+        p->bundle = plan_own(p, str_dupf("%s/certs/" PLAN_BUNDLE, in->trust.folder));
+        return;
+    }
     if (p->writable_system)
         add_writable_trust(in, p);
     else

@@ -30,6 +30,7 @@ struct doctor_facts {
     char lsm[128];       /* active security modules, comma-separated; "" if unknown */
     char self[PATH_MAX]; /* this program */
     bool self_by_others; /* users other than root may replace it */
+    bool apparmor_file;  /* a profile for Bawn is installed, if not for this program */
     char user[64];
     unsigned uid;
     int calls[CALL_COUNT]; /* 0: there; -errno */

@@ -47,7 +47,8 @@ static void check_userns(const struct doctor_facts *f, struct doctor_finding *r)
     struct engine_state rungs[RUNG_COUNT];
 
     if (native_userns_cause(&f->native) == USERNS_FINE) {
-        say(r, VERDICT_OK, NULL, f->native.root ? "can be made, with unprivileged ids" : "can be made by this user");
+        say(r, VERDICT_OK, NULL, "%s%s", f->native.root ? "can be made, with unprivileged ids" : "can be made by this user",
+            f->native.userns_apparmor == 1 && !f->native.root ? ", by an AppArmor profile" : "");
         return;
     }
     native_judge(&f->native, rungs);

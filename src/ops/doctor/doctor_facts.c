@@ -99,6 +99,7 @@ static void look_at_self(struct doctor_facts *f) {
 
     f->self[n > 0 ? n : 0] = 0;
     f->self_by_others = f->self[0] && others_may_replace(f->self);
+    f->apparmor_file = access("/etc/apparmor.d/bawn", F_OK) == 0;
 }
 
 /* A line "NAME:..." or "UID:..." in /etc/subuid. */

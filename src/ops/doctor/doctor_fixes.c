@@ -22,29 +22,42 @@ static void add_sysctl(struct buf *out, const char *name, unsigned value) {
     buf_addf(out, "  echo '%s = %u' | sudo tee /etc/sysctl.d/60-bawn.conf      # after the next boot too\n", name, value);
 }
 
-/* A path as AppArmor reads it: quoted, its wildcards and variables escaped. */
+#define APPARMOR_BLANK "@BAWN@"
+extern const char builtin_apparmor[]; /* made by tools/embed.py */
+
+/* A path as AppArmor reads it between quotes: its wildcards and variables escaped. */
 static void add_apparmor_path(struct buf *out, const char *path) {
-    buf_addc(out, '"');
     for (; *path; path++) {
         if (strchr("\"\\*?[]{}^@", *path))
             buf_addc(out, '\\');
         buf_addc(out, *path);
     }
-    buf_addc(out, '"');
+}
+
+/* packaging/apparmor/bawn.in, for this program. */
+static void add_apparmor_profile(struct buf *out, const char *program) {
+    const char *path = strstr(builtin_apparmor, APPARMOR_BLANK);
+
+    buf_add(out, builtin_apparmor, (size_t)(path - builtin_apparmor));
+    add_apparmor_path(out, program);
+    buf_adds(out, path + strlen(APPARMOR_BLANK));
 }
 
 static void fix_apparmor(const struct doctor_facts *f, struct buf *out) {
-    buf_adds(out, "Ubuntu lets only programs with an AppArmor profile use user namespaces. This one is for bawn alone:\n\n"
-                  "sudo tee /etc/apparmor.d/bawn <<'EOF'\n" /* in column 0, or the shell would not find its end */
-                  "abi <abi/4.0>,\n"
-                  "include <tunables/global>\n\n"
-                  "profile bawn ");
-    add_apparmor_path(out, f->self);
-    buf_adds(out, " flags=(unconfined) {\n"
-                  "  userns,\n"
-                  "  include if exists <local/bawn>\n"
-                  "}\n"
-                  "EOF\n"
+    if (f->apparmor_file)
+        buf_addf(
+            out,
+            "There is a profile at /etc/apparmor.d/bawn, but this program runs without it: it is not loaded, or it is for another "
+            "path than\n%s. This one is:\n\n",
+            f->self);
+    else
+        buf_adds(
+            out,
+            "Ubuntu lets only programs with an AppArmor profile use user namespaces. 'sudo make install' installs one. This one\n"
+            "is for bawn and bawnd at this path:\n\n");
+    buf_adds(out, "sudo tee /etc/apparmor.d/bawn <<'EOF'\n"); /* in column 0, or the shell would not find its end */
+    add_apparmor_profile(out, f->self);
+    buf_adds(out, "EOF\n"
                   "sudo apparmor_parser -r /etc/apparmor.d/bawn\n");
     if (f->self_by_others)
         buf_adds(

@@ -202,10 +202,8 @@ static int run_alone(const struct run_prepared *p, struct run_result *ret, struc
     if (r >= 0 || !ret->wants_copy)
         return r;
     /* Nothing can be laid over a file here. The inside gets a copy without what is hidden; what it changes is carried back as in sync mode. */
-    notice_say(
-        q->notice,
-        "working on a copy of the workspace (--workspace sync): without user namespaces nothing can be hidden in the workspace itself");
     copied.workspace.copied = true;
+    notice_copy(q->notice, settings_holds_changes(&copied));
     opt.settings = &copied;
     run_result_done(ret);
     *err = (struct err){0};

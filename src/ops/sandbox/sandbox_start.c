@@ -116,17 +116,26 @@ static int make_box(const char *boxes, const char *name, const char *workspace, 
 }
 
 static int start_keeper(struct box *b, const struct run_prepared *p, const struct settings *s, struct err *err) {
-    const struct keep_options keep = {.run = {.settings = s,
-                                              .facts = &p->facts,
-                                              .input = &p->input,
-                                              .rules = p->hidden.rules,
-                                              .accepted = p->hidden.accepted,
-                                              .name = b->name},
-                                      .box = b,
-                                      .profile = s->profile};
+    struct settings copied = *s; /* borrows */
+    struct keep_options keep = {.run = {.settings = s,
+                                        .facts = &p->facts,
+                                        .input = &p->input,
+                                        .rules = p->hidden.rules,
+                                        .accepted = p->hidden.accepted,
+                                        .name = b->name},
+                                .box = b,
+                                .profile = s->profile};
+    bool wants_copy = false;
     int r = save_digest(b, p, s, err);
 
-    return r < 0 ? r : keep_start(&keep, err);
+    r = r < 0 ? r : keep_start(&keep, &wants_copy, err);
+    if (r >= 0 || !wants_copy)
+        return r;
+    copied.workspace.copied = true;
+    notice_copy(p->request->notice, settings_holds_changes(&copied));
+    keep.run.settings = &copied;
+    *err = (struct err){0};
+    return keep_start(&keep, &wants_copy, err);
 }
 
 /* -- starting ------------------------------------------------------------------------------------------------------------ */

@@ -26,6 +26,7 @@ enum { LOG_MAX = 1024 * 1024 };
 /* The answer to the starter: it runs (0), or why not. */
 struct keep_word {
     int r;
+    bool wants_copy;
     struct err err;
 };
 
@@ -70,7 +71,7 @@ void keep_rotate_log(const struct keeper *k) {
 /* Once; messages go to the log from then on. -EPIPE: it has ended. */
 static int keep_answer(struct keeper *k, int r, const struct err *err) {
     CLEANUP(closep) int fd = TAKE_FD(k->ready);
-    struct keep_word w = {.r = r};
+    struct keep_word w = {.r = r, .wants_copy = k->result.wants_copy};
     int log = r < 0 ? 0 : begin_log(k->box);
 
     if (fd < 0)
@@ -281,6 +282,7 @@ static int keep_run(struct keeper *k, struct err *err) {
     k->ended = true;
     r = r < 0 ? r : k->asked ? 0 : err->code;
     k->result.status = r < 0 ? EXIT_SANDBOX : 0;
+    k->result.wants_copy = r < 0 && k->session.wants_copy;
     end_sandbox(k);
     write_end(k, r, err);
     keeper_done(k);
@@ -331,7 +333,7 @@ static NORETURN void be_keeper(const struct keep_options *opt, int ready) {
 
 /* The starter ------------------------------------------------------------------------------------------------------ */
 
-static int read_answer(int fd, pid_t keeper, struct err *err) {
+static int read_answer(int fd, pid_t keeper, bool *ret_wants_copy, struct err *err) {
     struct keep_word w;
     ssize_t n = fd_read_full(fd, &w, sizeof w);
 
@@ -340,16 +342,18 @@ static int read_answer(int fd, pid_t keeper, struct err *err) {
     process_wait(keeper);
     if (n < (ssize_t)sizeof w)
         return err_set(err, -ECHILD, "the supervisor of the sandbox was killed while it was starting");
+    *ret_wants_copy = w.wants_copy;
     *err = w.err;
     return w.r;
 }
 
-int keep_start(const struct keep_options *opt, struct err *err) {
+int keep_start(const struct keep_options *opt, bool *ret_wants_copy, struct err *err) {
     CLEANUP(closep) int reads = -1;
     CLEANUP(closep) int writes = -1;
     int r = fd_pipe(&reads, &writes);
     pid_t pid;
 
+    *ret_wants_copy = false;
     if (r < 0)
         return err_sys(err, r, "pipe");
     reads = fd_move_above(reads, 3);
@@ -363,7 +367,7 @@ int keep_start(const struct keep_options *opt, struct err *err) {
         be_keeper(opt, TAKE_FD(writes));
     }
     closep(&writes);
-    r = read_answer(reads, pid, err);
+    r = read_answer(reads, pid, ret_wants_copy, err);
     if (r == 0)
         closep(&opt->box->lock);
     return r;

@@ -23,5 +23,6 @@ struct keep_options {
 /*
  * Forks the keeper and waits until the sandbox runs (0) or could not be started (error, as if it had happened here; the exit status
  * too). Messages come to our stderr until then; afterwards they go to log/keeper.log. The caller's copy of the lock is closed on success.
+ * *ret_wants_copy: as in struct run_result.
  */
-int keep_start(const struct keep_options *opt, struct err *err);
+int keep_start(const struct keep_options *opt, bool *ret_wants_copy, struct err *err);

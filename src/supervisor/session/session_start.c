@@ -83,6 +83,7 @@ static int check_bare_workspace(struct session *s, struct err *err) {
     enum workspace_mode mode = settings_workspace_mode(set);
     char more[40] = "";
 
+    s->wants_copy = mode == WORKSPACE_OVERLAY;
     if (mode == WORKSPACE_OVERLAY || mode == WORKSPACE_WORKTREE)
         return err_set(
             err, -EOPNOTSUPP,

@@ -658,6 +658,25 @@ static void test_trust(void **state) {
     assert_null(step_to(&sc->p, "/home/ann/.pki/nssdb"));
 }
 
+/* Without namespaces root becomes the owner of the workspace, to whom root's folders are closed. */
+static void test_trust_without_namespaces(void **state) {
+    struct scene *sc = *state;
+
+    sc->s.net.mode = NETWORK_FULL;
+    sc->in.trust.folder = "/state/ca/taken-1";
+    sc->in.private_dir = "/tmp/bawn-run-1";
+    assert_int_equal(make(sc, RUNG_LANDLOCK), 0);
+    assert_null(sc->p.bundle);
+    assert_true(strv_has(&sc->p.env, "SSL_CERT_FILE=/state/ca/taken-1/certs/ca-certificates.crt"));
+    sc->h.uid = sc->h.gid = 0;
+    sc->h.workspace_uid = sc->h.workspace_gid = 1000;
+    assert_int_equal(make(sc, RUNG_LANDLOCK), 0);
+    assert_string_equal(sc->p.bundle, "/state/ca/taken-1/certs/ca-certificates.crt");
+    for (size_t i = 0; i < sc->p.n_steps; i++)
+        assert_false(sc->p.steps[i].from && str_starts(sc->p.steps[i].from, "/state/ca"));
+    assert_true(strv_has(&sc->p.env, "SSL_CERT_FILE=/tmp/bawn-run-1/certs/ca-certificates.crt"));
+}
+
 static void test_trust_elsewhere(void **state) {
     struct scene *sc = *state;
 
@@ -911,6 +930,7 @@ int main(void) {
         PLAN_TEST(test_credentials),
         PLAN_TEST(test_trust),
         PLAN_TEST(test_trust_elsewhere),
+        PLAN_TEST(test_trust_without_namespaces),
         PLAN_TEST(test_rungs),
         PLAN_TEST(test_what_is_passed_on),
         PLAN_TEST(test_json),

@@ -141,17 +141,22 @@ static void ubuntu_gets_a_profile_for_this_program(void **state UNUSED) {
     f.native.userns_apparmor = 1;
     assert_check(&f, "userns", VERDICT_MISSING, "AppArmor");
     assert_outcome(&f, RUNS_WEAKER, 1);
-    assert_fixes(&f, "apparmor-profile",
-                 "\nsudo tee /etc/apparmor.d/bawn <<'EOF'\n"
-                 "abi <abi/4.0>,\n"
-                 "include <tunables/global>\n\n"
-                 "profile bawn \"/usr/local/bin/bawn\" flags=(unconfined) {\n"
-                 "  userns,\n"
-                 "  include if exists <local/bawn>\n"
-                 "}\n"
-                 "EOF\n"
-                 "sudo apparmor_parser -r /etc/apparmor.d/bawn\n");
+    assert_fixes(
+        &f, "apparmor-profile",
+        "\nsudo tee /etc/apparmor.d/bawn <<'EOF'\n"
+        "# Lets Bawn make user namespaces where AppArmor refuses them to programs without a profile (Ubuntu 23.10 and newer).\n"
+        "abi <abi/4.0>,\n"
+        "include <tunables/global>\n\n"
+        "profile bawn \"/usr/local/bin/bawn{,d}\" flags=(unconfined) {\n"
+        "  userns,\n"
+        "  include if exists <local/bawn>\n"
+        "}\n"
+        "EOF\n"
+        "sudo apparmor_parser -r /etc/apparmor.d/bawn\n");
     assert_fixes(&f, "apparmor-profile", "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0");
+    assert_fixes(&f, "apparmor-profile", "'sudo make install' installs one");
+    f.apparmor_file = true;
+    assert_fixes(&f, "apparmor-profile", "There is a profile at /etc/apparmor.d/bawn, but this program runs without it");
     f.self_by_others = true;
     assert_fixes(&f, "apparmor-profile", "WARNING: users other than root can replace");
 }
@@ -162,7 +167,7 @@ static void the_profile_means_exactly_our_path(void **state UNUSED) {
 
     f.native.userns_apparmor = 1;
     snprintf(f.self, sizeof f.self, "/home/a b/*{x}\"@/bawn");
-    assert_fixes(&f, "apparmor-profile", "profile bawn \"/home/a b/\\*\\{x\\}\\\"\\@/bawn\" flags");
+    assert_fixes(&f, "apparmor-profile", "profile bawn \"/home/a b/\\*\\{x\\}\\\"\\@/bawn{,d}\" flags");
 }
 
 static void switches_get_sysctl_lines(void **state UNUSED) {
@@ -379,10 +384,16 @@ static json_t *parsed(const struct doctor_facts *f) {
     return doc;
 }
 
+static int landlock_lacks(const json_t *doc) {
+    const json_t *native = json_array_get(json_object_get(doc, "engines"), 0);
+
+    return (int)json_array_size(json_object_get(json_array_get(json_object_get(native, "rungs"), RUNG_LANDLOCK), "lacks"));
+}
+
 static void json_for_programs(void **state UNUSED) {
     struct doctor_facts f = without_userns(-EACCES, true);
     const char *outcome, *rung;
-    int status, landlock_lacks;
+    int status;
     json_t *doc;
 
     f.native.userns_apparmor = 1;
@@ -395,9 +406,11 @@ static void json_for_programs(void **state UNUSED) {
     assert_int_equal(json_array_size(json_object_get(doc, "checks")), n_checks);
     assert_int_equal(json_object_size(json_object_get(doc, "guarantees")), GUARANTEE_COUNT);
     assert_int_equal(json_array_size(json_object_get(doc, "fixes")), 1);
-    landlock_lacks = (int)json_array_size(json_object_get(
-        json_array_get(json_object_get(json_array_get(json_object_get(doc, "engines"), 0), "rungs"), RUNG_LANDLOCK), "lacks"));
-    assert_int_equal(landlock_lacks, 3); /* processes, disk, a kernel of its own */
+    assert_int_equal(landlock_lacks(doc), 3); /* processes, disk, a kernel of its own */
+    json_decref(doc);
+    f.native.notify = -EBUSY;
+    doc = parsed(&f);
+    assert_int_equal(landlock_lacks(doc), 6); /* and what a network needs: names, ports, credentials */
     json_decref(doc);
 }
 
