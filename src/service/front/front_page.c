@@ -12,20 +12,20 @@
 #include "service/front/front.h"
 #include "service/front/front_uri.h"
 
-static const char *const page_headers[] = {
-    "Content-Security-Policy",
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types 'none'",
-    "Cache-Control",
-    "no-cache",
-    "Cross-Origin-Opener-Policy",
-    "same-origin",
-    "Cross-Origin-Embedder-Policy",
-    "require-corp",
-    "Permissions-Policy",
-    "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
-    NULL};
+static const char content_policy[] = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
+                                     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+                                     "require-trusted-types-for 'script'; trusted-types 'none'";
+static const char *const page_headers[] = {"Content-Security-Policy",
+                                           content_policy,
+                                           "Cache-Control",
+                                           "no-cache",
+                                           "Cross-Origin-Opener-Policy",
+                                           "same-origin",
+                                           "Cross-Origin-Embedder-Policy",
+                                           "require-corp",
+                                           "Permissions-Policy",
+                                           "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+                                           NULL};
 
 static const struct front_page *page_named(const char *path, size_t len) {
     for (size_t i = 0; i < n_front_pages; i++)

@@ -18,9 +18,9 @@
 enum { SAID_MAX = 16 * 1024, REQUEST_CEILING = 33 * 1024 * 1024 };
 
 /* Without the hooks of git's template; the branch is made if there is none. */
-#define CLONE_SCRIPT                                   \
-    "git clone -q --template= -- \"$1\" . || exit 1\n" \
-    "if [ -n \"$2\" ]; then git checkout -q \"$2\" -- 2>/dev/null || git checkout -q -b \"$2\" || exit 1; fi"
+static const char clone_script[] =
+    "git clone -q --template= -- \"$1\" . || exit 1\n"
+    "if [ -n \"$2\" ]; then git checkout -q \"$2\" -- 2>/dev/null || git checkout -q -b \"$2\" || exit 1; fi";
 
 int tasksource_host(const char *url, char **ret, struct err *err) {
     static const char *const schemes[] = {"https://", "http://"};
@@ -83,7 +83,7 @@ static int source_clone(const struct buf *request, const char *bawn, const char 
     add = add < 0 ? add : add_secrets(request, &argv);
     add = add < 0 ? add : taskreq_get(request, "shape.source.branch", &branch);
     for (size_t i = 0; add >= 0 && i < 6; i++)
-        add = strv_add(&argv, (const char *const[]){"--", "sh", "-c", CLONE_SCRIPT, "sh", url}[i]);
+        add = strv_add(&argv, (const char *const[]){"--", "sh", "-c", clone_script, "sh", url}[i]);
     add = add < 0 ? add : strv_add(&argv, branch ? branch : "");
     if (add < 0)
         return err_oom(err);
