@@ -140,6 +140,16 @@ def client(service, bawn_module):
         yield c
 
 
+@pytest.fixture
+def printer(service, client):
+    """An agent of the client's tenant that is a shell: what it is given is in ~/.printer."""
+    client.run("true")  # makes the home of the tenant
+    preset = {"command": "sh", "home": [".printer"], "instructions": ".printer/ORDERS.md", "skills": ".printer/skills", "mcp": {"file": ".printer/mcp", "form": "claude"}}
+    home = service.top / "state/tenants" / client.request("getMe")["name"] / "home"
+    service.runner.write(home / ".config/bawn/agents/printer.json", json.dumps(preset))
+    return "printer"
+
+
 def script_runner(runner, program, suffix, cwd=None):
     """A function that runs a script as the runner, and returns what it printed as JSON."""
     def go(text, *arguments, env=None, **more):

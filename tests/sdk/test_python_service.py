@@ -329,3 +329,10 @@ def test_checkpoints_forks_and_ports(box, client):
         host, _, port = box.expose(8000).rpartition(":")
         with socket.create_connection((host, int(port))) as s:
             assert s.recv(100) == b"inside"
+
+
+def test_what_an_agent_is_given(client, printer):
+    run = client.run(agent=printer, arguments=["-c", "cat ~/.printer/ORDERS.md ~/.printer/skills/*/SKILL.md ~/.printer/mcp"], instructions="Use tabs.",
+                     skills={"release": "Tag it."}, mcp_servers={"docs": {"command": ["docs-server"]}})
+    result = run.result()
+    assert result.status == 0 and all(text in result.stdout for text in ("Use tabs.", "Tag it.", "docs-server")), result

@@ -168,6 +168,19 @@ def test_with_a_service(node, service):
     assert node(SERVICE, service.url) == "all of it\n"
 
 
+def test_what_an_agent_is_given(node, service, printer):
+    script = r"""
+import { Client } from "bawn";
+const client = new Client({ url: process.argv[2], retryMs: 600000 });
+const run = await client.run(null, { agent: process.argv[3], arguments: ["-c", "cat ~/.printer/ORDERS.md ~/.printer/skills/*/SKILL.md ~/.printer/mcp"], instructions: "Use tabs.",
+  skills: { release: "Tag it." }, mcpServers: { docs: { command: ["docs-server"] } } });
+console.log((await run.result()).stdout);
+await client.close();
+"""
+    said = node(script, service.url, printer)
+    assert all(text in said for text in ("Use tabs.", "Tag it.", "docs-server")), said
+
+
 def test_without_a_service(node, runner):
     assert node(LOCAL, runner.workspace) == "all of it\n"
 
