@@ -11,4 +11,5 @@ struct notice {
 
 /* n: NULL if the caller wants no notices. */
 void notice_say(const struct notice *n, const char *fmt, ...) PRINTF_LIKE(2, 3);
-void notice_copy(const struct notice *n, bool held); /* without mounts: overlay mode (held), or direct mode with something hidden */
+/* Without mounts: overlay mode (held), or direct mode with something hidden. */
+void notice_copy(const struct notice *n, bool held);

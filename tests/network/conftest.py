@@ -150,7 +150,8 @@ def inter_net():
 
 
 # Run in the landlock rung, too: the same promises where user namespaces are denied, with sockets by the guard.
-BOTH_RUNGS = {"test_reach", "test_own_servers", "test_publish", "test_credentials", "test_denials"}
+BOTH_RUNGS = {"test_reach", "test_own_servers", "test_publish", "test_credentials", "test_denials", "test_attack_denied", "test_attack_http", "test_attack_policy",
+              "test_attack_websocket"}
 
 
 # What is different there, and why; the names of tests.
