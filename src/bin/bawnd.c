@@ -46,10 +46,11 @@ static int serve(struct core *c, struct err *err) {
 }
 
 int main(int argc, char **argv) {
-    struct core *c = calloc(1, sizeof *c);
+    static struct core core; /* larger than a stack should carry */
+    struct core *c = &core;
     struct bawnd_args a = {0};
     struct err err = {0};
-    int r = c ? opt_parse(opts, ARRAY_LEN(opts), argc, argv, &a, 0, &err) : err_oom(&err);
+    int r = opt_parse(opts, ARRAY_LEN(opts), argc, argv, &a, 0, &err);
 
     if (r >= 0 && (a.help || a.version)) {
         if (a.help)
