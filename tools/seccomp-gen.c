@@ -63,10 +63,10 @@ static const struct arch archs[] = {
     {SCMP_ARCH_AARCH64, AUDIT_ARCH_AARCH64, "aarch64"},
 };
 static const struct variant variants[] = {{IN_YARD, "yard", "YARD"},
-                                           {IN_BARE, "bare", "BARE"},
-                                           {IN_NET, "net", "NET"},
-                                           {IN_GUARD, "guard", "GUARD"},
-                                           {IN_NESTED, "nested", "NESTED"}};
+                                          {IN_BARE, "bare", "BARE"},
+                                          {IN_NET, "net", "NET"},
+                                          {IN_GUARD, "guard", "GUARD"},
+                                          {IN_NESTED, "nested", "NESTED"}};
 
 NORETURN static void die(const char *what, const char *detail) {
     fprintf(stderr, "seccomp-gen: %s: %s\n", what, detail);
