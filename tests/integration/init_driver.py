@@ -13,7 +13,7 @@ MSG = struct.Struct("<Iiii240s")
 SIGNAL, STARTED, STOPPED, EXITED, FAILED, NETWORK, EXEC, OPEN, ALL = 1, 4, 5, 6, 7, 9, 11, 12, 13
 NO_PIDNS, GUARD, RESIDENT = 16, 32, 64
 TTY, TTY_STDIN, TTY_STDOUT, TTY_STDERR, STDIN, STDOUT, STDERR, TERMIOS = 1, 2, 4, 8, 16, 32, 64, 256
-GUARD_MSG = struct.Struct("<IIIiIIQQQQ")
+GUARD_MSG = struct.Struct("<IIIiIIIIQQQQ")
 
 
 def strings(*values):
@@ -128,7 +128,7 @@ class Init:
             if fields[0] != 4:  # the memory that both share
                 self.touched.append((fields[0], data[GUARD_MSG.size:].decode()))
             if fields[1]:
-                self.guard.send(GUARD_MSG.pack(3, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+                self.guard.send(GUARD_MSG.pack(3, *[0] * 11))
 
     def send(self, kind, value=0, extra=0, job=0, body=b"", fds=()):
         socket.send_fds(self.sock, [MSG.pack(kind, value, extra, job, b"") + body], list(fds))
