@@ -246,6 +246,7 @@ SPREAD = {"test_hiding_modes.py", "test_hiding_appears.py", "test_hiding_substit
 ONE_USER = {"test_git_state.py", "test_git_content.py", "test_vault.py", "test_secret_cli.py", "test_broker.py", "test_ca.py", "test_ssh_agent.py", "test_exec.py", "test_exec_parity.py",
             "test_exec_jobs.py", "test_keep.py", "test_kept_kill9.py", "test_files.py", "test_batch.py", "test_verb_errors.py", "test_registry.py",
             "test_audit_meddling.py", "test_pool.py", "test_cp.py", "test_kept_home.py", "test_kept_limits.py", "test_kept_walls.py", "test_top.py", "test_image_unpack.py", "test_image_registry.py",
+            "test_review_installs.py", "test_kernel.py", "test_hidden.py", "test_host_saves.py", "test_hidden_late.py", "test_review.py", "test_git_home.py",
             "test_front_attacks.py", "test_front_schema.py", "test_front_terminal.py", "test_machines.py", "test_seatbelt.py"}
 
 

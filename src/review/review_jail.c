@@ -20,6 +20,7 @@ enum {
     ROOTS_MAX = 4,
     CPU_SECONDS = 120, /* a review of 50000 files takes less than one; this ends what an agent made to take forever */
     FILES_MAX = 1024,
+    MEMORY_FILE = 64 * 1024, /* JOURNAL_PACKED_MAX */
 };
 
 enum { GIB = 1 << 30 };
@@ -27,7 +28,7 @@ enum { GIB = 1 << 30 };
 static const struct cell_limit limits[] = {
     {RLIMIT_AS, CELL_SANITIZED ? RLIM_INFINITY : 4ull * GIB, CELL_SANITIZED ? RLIM_INFINITY : 4ull * GIB},
     {RLIMIT_CPU, CPU_SECONDS, CPU_SECONDS + 5}, /* the first is SIGXCPU, which says what happened; the second SIGKILL */
-    {RLIMIT_FSIZE, 0, 0},                       /* its output is a pipe */
+    {RLIMIT_FSIZE, MEMORY_FILE, MEMORY_FILE},   /* no file can be opened to write; this is for those in memory */
     {RLIMIT_NOFILE, FILES_MAX, FILES_MAX},
     {RLIMIT_NPROC, 0, 0},
     {RLIMIT_CORE, 0, 0},
@@ -60,6 +61,7 @@ static const uint32_t needed[] = {
     __NR_fcntl,
     __NR_dup,
     __NR_fadvise64,
+    __NR_memfd_create, /* a small file of the journal, which has many in one (workspace/run/journal_blob.c) */
     __NR_mmap,
     __NR_munmap,
     __NR_mremap,

@@ -236,26 +236,36 @@ esac
 """
 
 
-@pytest.mark.parametrize(("env", "says"), [
-    ({"CONTAINER_CONNECTION": "podman-machine-default"}, b"ssh://core@127.0.0.1:50000"), ({"CONTAINER_HOST": "ssh://core@127.0.0.1:1/x"}, b"another machine"),
-    ({"CONTAINER_HOST": "tcp://10.0.0.1:1"}, b"another machine"), ({"CONTAINER_CONNECTION": "gone"}, b"no connection 'gone'"), ({"CONTAINER_CONNECTION": "here"}, None)])
-def test_podman_that_talks_to_another_machine(runner, env, says):
-    """Claim: a podman behind an ssh tunnel is not given paths of this machine, which mean other folders there."""
-    calls = runner.top / "calls"
+def podman_calls(runner, env):
+    """What the stand-in was asked for by a run, which it fails."""
+    calls = runner.mkdir(runner.top / "calls") / "log"
     runner.write(runner.top / "bin/podman", PODMAN.format(calls=calls), 0o755)
     env = {"PATH": f"{runner.top}/bin:/usr/bin:/bin", **env}
     r = runner.bawn("run", "--engine", "podman", "--", "true", env=env)
-    started = [c for c in (calls.read_text() if calls.exists() else "").splitlines() if c.startswith("run")]
-    assert r.rc == 125 and (says or b"") in r.err and bool(started) == (says is None), (r, started)
-    if says and b"gone" not in says:
-        rung = rungs_of(runner.bawn("engines", "--json", env=env))["podman"]
-        assert rung["available"] is False and "another machine" in rung["why"], rung
+    assert r.rc == 125, r
+    return r, calls.read_text().splitlines() if calls.exists() else [], rungs_of(runner.bawn("engines", "--json", env=env))["podman"]
 
 
-def test_podman_on_a_mac_is_not_available(runner):
-    runner.write(runner.top / "bin/podman", PODMAN.format(calls=runner.top / "calls"), 0o755)
-    rung = rungs_of(runner.bawn("engines", "--json", env={"PATH": f"{runner.top}/bin:/usr/bin:/bin"}))["podman"]
-    assert rung["available"] is False and "not run on a Mac" in rung["why"] and rung["remedy"], rung
+@pytest.mark.parametrize(("env", "says"), [
+    ({"CONTAINER_CONNECTION": "podman-machine-default"}, "ssh://core@127.0.0.1:50000"), ({"CONTAINER_HOST": "ssh://core@127.0.0.1:1/x"}, "ssh://core@127.0.0.1:1/x"),
+    ({"CONTAINER_HOST": "tcp://10.0.0.1:1"}, "tcp://10.0.0.1:1")])
+def test_podman_that_talks_to_another_machine(runner, env, says):
+    """Claim: a podman behind an ssh tunnel is not given paths of this machine, which mean other folders there."""
+    r, calls, rung = podman_calls(runner, env)
+    assert f"is on another machine ({says}".encode() in r.err, r
+    (made,) = [c.split() for c in calls if c.startswith("create ")]
+    assert not [w for w in made if w.startswith(("-v", "--volume", "--device", "--env-file")) or "type=bind" in w or "source=" in w or "src=" in w], made
+    assert rung["available"] and "another machine" in rung["why"] and "disk" in rung["lacks"], rung
+
+
+def test_podman_with_a_connection_that_is_not_there(runner):
+    r, calls, rung = podman_calls(runner, {"CONTAINER_CONNECTION": "gone"})
+    assert b"no connection 'gone'" in r.err and not [c for c in calls if c.startswith(("run", "create"))] and rung["available"] is False, (r, calls)
+
+
+def test_podman_with_a_connection_to_this_machine(runner):
+    r, calls, _ = podman_calls(runner, {"CONTAINER_CONNECTION": "here"})
+    assert b"another machine" not in r.err and [c for c in calls if c.startswith("run ")], (r, calls)
 
 
 def test_the_stand_in_fails_where_it_should(both):

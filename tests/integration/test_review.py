@@ -330,7 +330,7 @@ def test_the_jail(runner):
         proc.communicate()
     assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2" and int(status["Seccomp_filters"]) >= 2
     assert int(status["CapEff"], 16) in (0, CAP_DAC_READ_SEARCH) and int(status["CapPrm"], 16) in (0, CAP_DAC_READ_SEARCH)
-    assert re.search(r"Max file size +0 +0 ", limits) and re.search(r"Max processes +0 +0 ", limits)
+    assert re.search(r"Max file size +65536 +65536 ", limits) and re.search(r"Max processes +0 +0 ", limits)
     assert "/etc/hostname" not in open_files, "a descriptor that it was not meant to have"
 
 
