@@ -164,7 +164,16 @@ def make_runner(kind, bawn):
         yield Runner(user, bawn, top)
     finally:
         watchdog.FOLDERS.discard(str(top))
+        end_programs_of(top)
         shutil.rmtree(top, onerror=unlock)
+
+
+def end_programs_of(folder):
+    """Programs that were installed into a test's folder, such as the daemon that Codex starts for itself outside."""
+    for exe in pathlib.Path("/proc").glob("[0-9]*/exe"):
+        with contextlib.suppress(OSError):
+            if os.readlink(exe).startswith(f"{folder}/"):
+                os.kill(int(exe.parent.name), signal.SIGKILL)
 
 
 def unlock(remove, path, exc):

@@ -38,7 +38,7 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def _end(connection: http.client.HTTPConnection) -> None:
-    """From another thread: shutdown() wakes up whoever reads, close() alone does not."""
+    """From another thread: shutdown() wakes up a reader, close() alone does not."""
     sock = connection.sock
     if sock is not None:
         try:

@@ -41,7 +41,7 @@ class Service(http.server.ThreadingHTTPServer):
         self.clients = {key: bawn.Client(url, token, retry_seconds=5) for key, token in tokens.items()}
 
     def client(self, key):
-        """The tenant of this key, compared in constant time; None: nobody's."""
+        """The tenant of this key, compared in constant time; None: no tenant has it."""
         return next((c for k, c in self.clients.items() if hmac.compare_digest(k.encode(), key.encode())), None)
 
 
