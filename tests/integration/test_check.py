@@ -148,16 +148,19 @@ def test_it():
 def judged(stage, tmp_path, text, monkeypatch, **env):
     """The counts of a stage whose cases are this file's."""
     check, made = stage
-    (tmp_path / "test_planted.py").write_text(text)
+    folder = tmp_path / "tests" / "suite"
+    folder.mkdir(parents=True)
+    (folder.parent / "pytest.ini").write_text("[pytest]\n")
+    (folder / "test_planted.py").write_text(text)
     monkeypatch.setattr(check, "ROOT", tmp_path)
     monkeypatch.setattr(check, "LOGS", tmp_path)
     monkeypatch.setattr(check, "install", lambda *_: "/bin/true")
-    return check.pytest_in(made, ".", ["test_planted.py"], **env), made.unsteady
+    return check.pytest_in(made, ".", ["tests/suite"], **env), made.unsteady
 
 
 def test_a_case_that_fails_once_is_judged_alone(stage, tmp_path, monkeypatch):
     counts, unsteady = judged(stage, tmp_path, UNSTEADY, monkeypatch)
-    assert counts == (2, 0, 0) and unsteady == ["test_planted.py::test_it"]
+    assert counts == (2, 0, 0) and unsteady == ["tests/suite/test_planted.py::test_it"]
 
 
 def test_a_case_that_fails_alone_fails(stage, tmp_path, monkeypatch):
