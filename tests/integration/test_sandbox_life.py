@@ -309,7 +309,9 @@ def test_running_runs_are_listed(kept):
     proc = kept.popen(kept.path, "run", "--network", "none", "-m", "512m", "--", "sh", "-c", script, stdin=subprocess.PIPE, stdout=after)
     os.close(after)
     read_until(before, b"up")
-    rows, name = listed(kept), str(proc.pid)
+    name = str(proc.pid)
+    while name not in (rows := listed(kept)):  # it is listed while the command starts, not before
+        assert proc.poll() is None
     assert rows["box"]["kind"] == "persistent" and rows[name]["kind"] == "run", rows
     row = rows[name]
     assert row["command"] == ["sh", "-c", script] and row["status"] == "running" and row["pid"] == proc.pid and row["mode"] == "direct", row
