@@ -119,6 +119,18 @@ def test_sync_loses_no_version_of_either_side(who, case):
         assert [version(p) for p in who.workspace.glob("f.bawn-*")] == [b"SANDBOX\n"] and b"f.bawn-" in err
 
 
+def test_sync_the_version_beside_is_on_both_sides(who):
+    """A copy that stays has what the host got, also a version that was put beside the host's."""
+    who.write("f", "base\n")
+    p = Paused(who, "sync", "echo SANDBOX > f", "true", "--name", "n")
+    who.write("f", "HOST\n")
+    err = p.finish()
+    tree = state(who) / "runs" / "n" / "tree"
+    for top in (who.workspace, tree):
+        assert (version(top / "f"), version(top / "f.bawn-n")) == (b"HOST\n", b"SANDBOX\n"), (top, err, every(top))
+    assert err.count(b"f.bawn-n") == 1, err
+
+
 def test_sync_a_file_that_the_host_has_open(who):
     """An editor or a database may write to it at any moment: neither version is lost."""
     who.write("f", "base\n")

@@ -162,6 +162,24 @@ static int open_source(const struct walk_entry *e) {
     return S_ISREG(st.st_mode) ? TAKE_FD(fd) : -ENOENT;
 }
 
+/* Of an earlier try, or a name that the walk came by twice because the host renamed it meanwhile. */
+static bool make_room(const struct copier *c, const struct walk_entry *e) {
+    return errno == EEXIST && unlinkat(c->to[e->depth], e->name, 0) == 0;
+}
+
+static int open_target(const struct copier *c, const struct walk_entry *e) {
+    enum { HOW = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
+    int to = openat(c->to[e->depth], e->name, HOW, 0600);
+
+    return to < 0 && make_room(c, e) ? openat(c->to[e->depth], e->name, HOW, 0600) : to;
+}
+
+static bool link_to(const struct copier *c, const struct walk_entry *e, const char *target) {
+    int to = c->to[e->depth];
+
+    return symlinkat(target, to, e->name) == 0 || (make_room(c, e) && symlinkat(target, to, e->name) == 0);
+}
+
 static int copy_regular(struct copier *c, const struct walk_entry *e, struct err *err) {
     CLEANUP(closep) int from = -1, to = -1;
     struct manifest_stamp host, copy;
@@ -181,9 +199,7 @@ static int copy_regular(struct copier *c, const struct walk_entry *e, struct err
         return refuse_closed(e, NULL, err);
     if (from < 0)
         return place_err(err, from, "read", e->path);
-    if (!c->c->fresh)
-        unlinkat(c->to[e->depth], e->name, 0); /* of an earlier try */
-    to = openat(c->to[e->depth], e->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    to = open_target(c, e);
     if (to < 0)
         return place_err(err, -errno, "copy", e->path);
     return copy_into(c, e, from, to, err);
@@ -199,10 +215,7 @@ static int copy_link(struct copier *c, const struct walk_entry *e, struct err *e
     if (n < 0)
         return errno == ENOENT || errno == EINVAL ? 0 : place_err(err, -errno, "read", e->path);
     target[n] = 0;
-    if (!c->c->fresh)
-        unlinkat(to, e->name, 0); /* of an earlier try */
-    if (symlinkat(target, to, e->name) < 0 ||
-        (c->owners && fchownat(to, e->name, e->st.st_uid, e->st.st_gid, AT_SYMLINK_NOFOLLOW) < 0) ||
+    if (!link_to(c, e, target) || (c->owners && fchownat(to, e->name, e->st.st_uid, e->st.st_gid, AT_SYMLINK_NOFOLLOW) < 0) ||
         fstatat(to, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return place_err(err, -errno, "copy", e->path);
     copy = manifest_stamp_of(&st);

@@ -16,7 +16,8 @@ struct copytree {
     struct strv *notes;              /* lines for the user; may be NULL */
     bool fresh;                      /* nothing is in `to` yet */
 };
-/* The total of the progress is known once there is much to copy: a small tree is not walked twice. Adds every thing that was copied to m. An error names the file; what was copied until then stays. */
+/* Adds every thing that was copied to m. An error names the file; what was copied until then stays. Progress has a total once
+ * there is much to copy: a small tree is not walked twice. */
 int copytree_make(const struct copytree *c, struct manifest *m, struct err *err);
 /* Removes what is in the folder but not in m: an earlier try may have copied what the tree no longer has. */
 int copytree_trim(int to, const struct manifest *m, struct err *err);

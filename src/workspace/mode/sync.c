@@ -257,7 +257,7 @@ static int make_plan(struct syncer *s, struct err *err) {
 #define MANIFEST "manifest"
 #define TREE "tree"
 
-enum { ROUNDS = 3 }; /* what changes while it is carried is tried again */
+enum { ROUNDS = 3 }; /* what changes while it is carried is tried again; what was put beside the host's goes to the copy, too */
 
 void sync_result_done(struct sync_result *r) {
     strv_done(&r->conflicts);
@@ -271,6 +271,7 @@ static void round_done(struct syncer *s) {
     strv_done(&s->held);
     strv_done(&s->left);
     strv_done(&s->stale);
+    s->beside = false;
 }
 
 static void syncer_done(struct syncer *s) {
@@ -298,7 +299,7 @@ static int sync_rounds(struct syncer *s, int dir, struct err *err) {
 
     for (int i = 0; i < ROUNDS; i++) {
         r = sync_round(s, dir, err);
-        if (r < 0 || s->stale.len == 0)
+        if (r < 0 || (s->stale.len == 0 && !s->beside))
             return r;
     }
     for (size_t i = 0; r == 0 && i < s->stale.len; i++)

@@ -265,6 +265,7 @@ static int put_beside(struct syncer *s, size_t i, struct err *err) {
 
     if (r < 0)
         return settle_failure(s, e->path, r, &why, err);
+    s->beside = true;
     buf_adds(&line, "the host's version stays, the sandbox's is ");
     buf_add_printable(&line, name);
     if (!buf_ok(&line))

@@ -33,6 +33,7 @@ struct syncer {
     struct manifest *blocked;      /* a set of paths: with these, and below them, nothing is done */
     struct strv held, left, stale; /* left: lines; held, stale: paths */
     uint64_t before;               /* the clock when the round began */
+    bool beside;                   /* a version was put beside the host's: the copy does not have it yet */
 
     /* of all rounds */
     size_t out, in;
