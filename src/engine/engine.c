@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "os/fd.h"
 
 const char *const guarantee_names[GUARANTEE_COUNT] = {
     "files", "processes", "network", "sockets",      "syscalls",   "cpu",   "memory", "pids",        "disk",
@@ -67,6 +68,15 @@ const struct engine_ops *engine_better(unsigned keeps) {
 }
 
 static const char *const helper_places[] = {"", "../libexec/bawn/"};
+
+void sandbox_close_listeners(struct sandbox *sb) {
+    for (size_t i = 0; i < ARRAY_LEN(sb->net); i++)
+        closep(&sb->net[i]);
+    for (size_t i = 0; i < ARRAY_LEN(sb->net_named); i++)
+        closep(&sb->net_named[i]);
+    for (size_t i = 0; i < ARRAY_LEN(sb->shown); i++)
+        closep(&sb->shown[i]);
+}
 
 int engine_helper(const char *name, char *ret_path, size_t size) {
     char self[PATH_MAX];

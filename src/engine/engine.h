@@ -91,6 +91,8 @@ struct sandbox {
         .net_named = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}, .cgroup = CGROUP_INIT               \
     }
 
+void sandbox_close_listeners(struct sandbox *sb);
+
 /* What an image of the engine's own says about its programs. */
 struct engine_image {
     struct strv env, entrypoint, cmd; /* env: "NAME=value" */

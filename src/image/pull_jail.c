@@ -20,7 +20,7 @@ enum { FILES_MAX = 1024, PLAIN_ID = 65534 };
 #define GIB (1ull << 30)
 
 static const struct cell_limit limits[] = {
-    {RLIMIT_AS, CELL_SANITIZED ? RLIM_INFINITY : 4 * GIB, CELL_SANITIZED ? RLIM_INFINITY : 4 * GIB},
+    CELL_MEMORY(4 * GIB),
     {RLIMIT_FSIZE, 64 * GIB, 64 * GIB},
     {RLIMIT_NOFILE, FILES_MAX, FILES_MAX},
     {RLIMIT_CORE, 0, 0},
@@ -54,6 +54,7 @@ static const char *const looked_up[] = {
 };
 
 static const uint32_t needed[] = {
+    CELL_CALLS_OF_ITSELF,
     __NR_read,
     __NR_pread64,
     __NR_readv,
@@ -92,31 +93,16 @@ static const uint32_t needed[] = {
     __NR_dup3,
     __NR_fadvise64,
     __NR_mmap,
-    __NR_munmap,
-    __NR_mremap,
     __NR_mprotect,
-    __NR_madvise,
-    __NR_brk,
-    __NR_futex,
     __NR_set_robust_list,
     __NR_rseq,
     __NR_prctl,
-    __NR_getrandom,
-    __NR_rt_sigreturn,
-    __NR_rt_sigaction,
-    __NR_rt_sigprocmask,
-    __NR_sigaltstack,
-    __NR_clock_gettime,
     __NR_clock_nanosleep,
     __NR_nanosleep,
-    __NR_gettimeofday,
-    __NR_getpid,
-    __NR_gettid,
     __NR_getuid,
     __NR_geteuid,
     __NR_getgid,
     __NR_getegid,
-    __NR_sched_yield,
     __NR_sched_getaffinity,
     __NR_prlimit64,
     __NR_sysinfo,
@@ -125,8 +111,6 @@ static const uint32_t needed[] = {
     __NR_eventfd2,
     __NR_ppoll,
     __NR_tgkill,
-    __NR_exit,
-    __NR_exit_group,
 #ifdef __NR_open
     __NR_open,
     __NR_access,

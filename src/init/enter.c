@@ -26,23 +26,11 @@
 
 enum { ARGS = 6, STREAMS = 3 };
 
-static bool read_id(const char *text, unsigned *ret) {
-    char *end;
-    unsigned long n;
-
-    errno = 0;
-    n = strtoul(text, &end, 10);
-    if (errno || *end || end == text || n >= UINT32_MAX)
-        return false;
-    *ret = (unsigned)n;
-    return true;
-}
-
 int enter_parse(int argc, char **argv, struct enter *ret, struct err *err) {
     ret->mapped = argc > 1 && str_eq(argv[1], "--map");
     argc -= ret->mapped;
     argv += ret->mapped;
-    if (argc < ARGS || !read_id(argv[1], &ret->uid) || !read_id(argv[2], &ret->gid))
+    if (argc < ARGS || !enter_id_parse(argv[1], &ret->uid) || !enter_id_parse(argv[2], &ret->gid))
         return err_set(err, -EINVAL, "bawn-enter is started by bawn, not by hand");
     ret->network = str_eq(argv[3], "network");
     ret->socket = argv[4];

@@ -32,18 +32,6 @@ struct fill {
     size_t n_trees;
 };
 
-static bool read_number(const char *text, unsigned *ret) {
-    char *end;
-    unsigned long n;
-
-    errno = 0;
-    n = strtoul(text, &end, 10);
-    if (errno || *end || end == text || n >= UINT32_MAX)
-        return false;
-    *ret = (unsigned)n;
-    return true;
-}
-
 static int read_request(struct fill *f, struct err *err) {
     if (fd_read_full(STDIN_FILENO, &f->head, sizeof f->head) != (ssize_t)sizeof f->head ||
         memcmp(f->head.magic, ENTER_FAR_MAGIC, sizeof f->head.magic) != 0 || f->head.len > ENTER_LIST_MAX)
@@ -255,7 +243,7 @@ int far_fill_main(int argc, char **argv, struct err *err) {
     const char *slash = argc >= FILL_ARGS ? strrchr(argv[FILL_INIT], '/') : NULL;
     int r;
 
-    if (!slash || !read_number(argv[FILL_ID], &f.uid) || !read_number(argv[FILL_GROUP], &f.gid))
+    if (!slash || !enter_id_parse(argv[FILL_ID], &f.uid) || !enter_id_parse(argv[FILL_GROUP], &f.gid))
         return err_set(err, -EINVAL, "bawn-init is started by bawn, not by hand");
     umask(0);
     r = read_request(&f, err);

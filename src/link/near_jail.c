@@ -47,24 +47,17 @@ static const struct sock_filter arguments[] = {
 };
 
 static const struct cell_limit limits[] = {
-    {RLIMIT_AS, CELL_SANITIZED ? RLIM_INFINITY : (rlim_t)NEAR_MEMORY_MAX,
-     CELL_SANITIZED ? RLIM_INFINITY : (rlim_t)NEAR_MEMORY_MAX},
-    {RLIMIT_NOFILE, NEAR_FILES_MAX, NEAR_FILES_MAX},
-    {RLIMIT_CORE, 0, 0},
-    {RLIMIT_NPROC, 0, 0},
-    {RLIMIT_FSIZE, RLIM_INFINITY,
-     RLIM_INFINITY}, /* output goes to the user's own files; received ones are bounded by NEAR_FILE_MAX */
+    CELL_MEMORY(NEAR_MEMORY_MAX), {RLIMIT_NOFILE, NEAR_FILES_MAX, NEAR_FILES_MAX}, {RLIMIT_CORE, 0, 0},
+    {RLIMIT_NPROC, 0, 0},         {RLIMIT_FSIZE, RLIM_INFINITY, RLIM_INFINITY}, /* output goes to the user's own files; received ones are bounded by NEAR_FILE_MAX */
 };
 
 int near_lock(struct err *err) {
-    const struct cell_filter filter = {.program = "bawn-link",
-                                       .arguments = arguments,
-                                       .n_arguments = ARRAY_LEN(arguments),
-                                       .calls = allowed,
-                                       .n_calls = ARRAY_LEN(allowed)};
-    int r = cell_drop(NEAR_IDS_FIRST, NEAR_ID_PLAIN, err);
+    const struct cell_plan plan = {.filter = CELL_FILTER("bawn-link", arguments, allowed),
+                                   .ids_first = NEAR_IDS_FIRST,
+                                   .id_plain = NEAR_ID_PLAIN,
+                                   .limits = limits,
+                                   .n_limits = ARRAY_LEN(limits),
+                                   .deny_tcp = true};
 
-    r = r < 0 ? r : cell_fence(true, err);
-    r = r < 0 ? r : cell_limit(limits, ARRAY_LEN(limits), err);
-    return r < 0 ? r : cell_install(&filter, err);
+    return cell_lock(&plan, err);
 }

@@ -42,11 +42,7 @@ static int make_terminal(int *ret_master, int *ret_slave) {
 }
 
 static NORETURN void maker_main(int sock) {
-    const struct cell_filter filter = {.program = "bawn-link",
-                                       .arguments = arguments,
-                                       .n_arguments = ARRAY_LEN(arguments),
-                                       .calls = allowed,
-                                       .n_calls = ARRAY_LEN(allowed)};
+    const struct cell_filter filter = CELL_FILTER("bawn-link", arguments, allowed);
     struct err err = {0};
     char c;
 

@@ -2,6 +2,7 @@
 /* Packs and unpacks what bawn-enter makes. */
 #include "proto/entermsg.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,4 +38,16 @@ int enter_item_decode(struct cursor *c, struct enter_item *ret) {
         return -EBADMSG;
     *ret = i;
     return 1;
+}
+
+bool enter_id_parse(const char *text, unsigned *ret) {
+    char *end;
+    unsigned long n;
+
+    errno = 0;
+    n = strtoul(text, &end, 10);
+    if (errno || *end || end == text || n >= UINT32_MAX)
+        return false;
+    *ret = (unsigned)n;
+    return true;
 }

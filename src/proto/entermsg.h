@@ -65,3 +65,6 @@ struct enter_item {
 void enter_item_encode(const struct enter_item *i, struct buf *out);
 /* The next one of a list; 0 at its end, 1, or -EBADMSG. */
 int enter_item_decode(struct cursor *c, struct enter_item *ret);
+
+/* A user or a group among the arguments: a plain number. */
+bool enter_id_parse(const char *text, unsigned *ret);

@@ -26,7 +26,7 @@ enum {
 enum { GIB = 1 << 30 };
 
 static const struct cell_limit limits[] = {
-    {RLIMIT_AS, CELL_SANITIZED ? RLIM_INFINITY : 4ull * GIB, CELL_SANITIZED ? RLIM_INFINITY : 4ull * GIB},
+    CELL_MEMORY(4ull * GIB),
     {RLIMIT_CPU, CPU_SECONDS, CPU_SECONDS + 5}, /* the first is SIGXCPU, which says what happened; the second SIGKILL */
     {RLIMIT_FSIZE, MEMORY_FILE, MEMORY_FILE},   /* no file can be opened to write; this is for those in memory */
     {RLIMIT_NOFILE, FILES_MAX, FILES_MAX},
@@ -39,6 +39,7 @@ static const struct cell_limit limits[] = {
  * filter is made for commands of a user, so it lets them write and execute: without Landlock that is too much here.
  */
 static const uint32_t needed[] = {
+    CELL_CALLS_OF_ITSELF,
     __NR_read,
     __NR_pread64,
     __NR_readv,
@@ -63,31 +64,14 @@ static const uint32_t needed[] = {
     __NR_fadvise64,
     __NR_memfd_create, /* a small file of the journal, which has many in one (workspace/run/journal_blob.c) */
     __NR_mmap,
-    __NR_munmap,
-    __NR_mremap,
     __NR_mprotect,
-    __NR_madvise,
-    __NR_brk,
-    __NR_futex,
-    __NR_getrandom,
-    __NR_rt_sigreturn,
-    __NR_rt_sigaction,
-    __NR_rt_sigprocmask,
-    __NR_sigaltstack,
-    __NR_clock_gettime,
-    __NR_gettimeofday,
-    __NR_getpid,
-    __NR_gettid,
     __NR_getuid,
     __NR_geteuid,
     __NR_getgid,
     __NR_getegid,
-    __NR_sched_yield,
     __NR_sched_getaffinity,
     __NR_getrlimit,
     __NR_tgkill,
-    __NR_exit,
-    __NR_exit_group,
 };
 
 enum { WRITING_FLAGS = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY) };
@@ -129,11 +113,7 @@ static int fence(const int *roots, size_t n, struct err *err) {
 }
 
 int review_lock(const int *roots, size_t n, unsigned first_closed, struct err *err) {
-    const struct cell_filter filter = {.program = "bawn-review",
-                                       .arguments = arguments,
-                                       .n_arguments = ARRAY_LEN(arguments),
-                                       .calls = needed,
-                                       .n_calls = ARRAY_LEN(needed)};
+    const struct cell_filter filter = CELL_FILTER("bawn-review", arguments, needed);
     int r = fd_close_from(first_closed);
 
     if (r < 0)

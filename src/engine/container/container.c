@@ -392,12 +392,7 @@ void container_finish(struct sandbox *sb) {
     container_stop(sb);
     if (b)
         await_end(b);
-    for (size_t i = 0; i < ARRAY_LEN(sb->net); i++)
-        closep(&sb->net[i]);
-    for (size_t i = 0; i < ARRAY_LEN(sb->net_named); i++)
-        closep(&sb->net_named[i]);
-    for (size_t i = 0; i < ARRAY_LEN(sb->shown); i++)
-        closep(&sb->shown[i]);
+    sandbox_close_listeners(sb);
     cgroup_done(&sb->cgroup);
     if (b && b->remote) {
         container_far_collect(b);

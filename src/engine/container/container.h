@@ -181,6 +181,10 @@ int container_run_bytes(struct container_box *b, const struct engine_request *re
 int container_start(const struct container_kind *k, const struct engine_request *req, struct sandbox *sb, struct err *err);
 void container_stop(struct sandbox *sb);
 void container_finish(struct sandbox *sb);
+/* What docker and podman have in common. */
+#define CONTAINER_ENGINE                                                                                            \
+    .can_keep = ENFORCES_EVERYTHING & ~ENFORCES_KERNEL, .asks_others = true, .takes_image = true, .has_gate = true, \
+    .unmapped = true, .modes = 1 << WORKSPACE_SYNC | 1 << WORKSPACE_WORKTREE, .stop = container_stop, .finish = container_finish
 
 /* -- container_image.c */
 

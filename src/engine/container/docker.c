@@ -26,15 +26,8 @@ static int docker_start(const struct engine_request *req, struct sandbox *sb, bo
 const struct engine_ops engine_docker = {
     .name = "docker",
     .summary = "containers of a docker daemon, here or where its context says",
-    .can_keep = ENFORCES_EVERYTHING & ~ENFORCES_KERNEL,
-    .asks_others = true,
-    .takes_image = true,
-    .has_gate = true,
-    .unmapped = true,
-    .modes = 1 << WORKSPACE_SYNC | 1 << WORKSPACE_WORKTREE,
+    CONTAINER_ENGINE,
     .image = docker_image,
     .probe = probe,
     .start = docker_start,
-    .stop = container_stop,
-    .finish = container_finish,
 };

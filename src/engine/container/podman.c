@@ -45,16 +45,9 @@ static int podman_start(const struct engine_request *req, struct sandbox *sb, bo
 const struct engine_ops engine_podman = {
     .name = "podman",
     .summary = "containers of podman, with or without root",
-    .can_keep = ENFORCES_EVERYTHING & ~ENFORCES_KERNEL,
-    .asks_others = true,
-    .takes_image = true,
-    .has_gate = true,
-    .unmapped = true,
-    .modes = 1 << WORKSPACE_SYNC | 1 << WORKSPACE_WORKTREE,
+    CONTAINER_ENGINE,
     .image = podman_image,
     .is_used = podman_is_used,
     .probe = probe,
     .start = podman_start,
-    .stop = container_stop,
-    .finish = container_finish,
 };

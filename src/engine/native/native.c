@@ -157,12 +157,7 @@ static void native_finish(struct sandbox *sb) {
     native_stop(sb);
     link_stop(sb);
     closep(&sb->pidfd);
-    for (size_t i = 0; i < ARRAY_LEN(sb->net); i++)
-        closep(&sb->net[i]);
-    for (size_t i = 0; i < ARRAY_LEN(sb->net_named); i++)
-        closep(&sb->net_named[i]);
-    for (size_t i = 0; i < ARRAY_LEN(sb->shown); i++)
-        closep(&sb->shown[i]);
+    sandbox_close_listeners(sb);
     cgroup_done(&sb->cgroup);
 }
 

@@ -78,3 +78,11 @@ int cell_fence(bool deny_tcp, struct err *err) {
 
     return r == -EOPNOTSUPP ? 0 : r;
 }
+
+int cell_lock(const struct cell_plan *p, struct err *err) {
+    int r = cell_drop(p->ids_first, p->id_plain, err);
+
+    r = r < 0 ? r : cell_fence(p->deny_tcp, err);
+    r = r < 0 ? r : cell_limit(p->limits, p->n_limits, err);
+    return r < 0 ? r : cell_install(&p->filter, err);
+}

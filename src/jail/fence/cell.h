@@ -56,6 +56,12 @@ struct err;
 /* socketpair: unix only. */
 #define CELL_UNIX_PAIRS CELL_IF_EQ(__NR_socketpair, 0, 4), CELL_LOAD(args[0]), CELL_IF_EQ(AF_UNIX, 0, 1), CELL_ALLOW, CELL_DENY
 
+/* Its own memory, clock, signals and end: what the C library takes, and what reaches nothing outside. */
+#define CELL_CALLS_OF_ITSELF                                                                                             \
+    __NR_munmap, __NR_mremap, __NR_madvise, __NR_brk, __NR_futex, __NR_getrandom, __NR_clock_gettime, __NR_gettimeofday, \
+        __NR_restart_syscall, __NR_rt_sigreturn, __NR_rt_sigaction, __NR_rt_sigprocmask, __NR_sigaltstack, __NR_getpid,  \
+        __NR_gettid, __NR_sched_yield, __NR_exit, __NR_exit_group
+
 enum { CELL_ARGUMENTS_MAX = 64, CELL_CALLS_MAX = 200 };
 
 struct cell_filter {
@@ -65,12 +71,19 @@ struct cell_filter {
     const uint32_t *calls; /* allowed whatever their arguments; every other one gets EPERM */
     size_t n_calls;
 };
+#define CELL_FILTER(name, arguments_, calls_)                                                                  \
+    {                                                                                                          \
+        .program = (name), .arguments = (arguments_), .n_arguments = ARRAY_LEN(arguments_), .calls = (calls_), \
+        .n_calls = ARRAY_LEN(calls_)                                                                           \
+    }
 int cell_install(const struct cell_filter *f, struct err *err) MUST_USE;
 
 struct cell_limit {
     __rlimit_resource_t what;
     rlim_t soft, hard; /* lowered to what there is */
 };
+#define CELL_MEMORY(max) \
+    { RLIMIT_AS, CELL_SANITIZED ? RLIM_INFINITY : (rlim_t)(max), CELL_SANITIZED ? RLIM_INFINITY : (rlim_t)(max) }
 int cell_limit(const struct cell_limit *limits, size_t n, struct err *err) MUST_USE;
 
 /*
@@ -82,3 +95,13 @@ int cell_drop(uint32_t first, uint32_t plain, struct err *err) MUST_USE;
 
 /* No file at all, no signals and abstract sockets outside. Where the kernel has no Landlock the filter alone keeps files away. */
 int cell_fence(bool deny_tcp, struct err *err) MUST_USE;
+
+/* All of it, in this order: another id, no file, limits, the filter. */
+struct cell_plan {
+    struct cell_filter filter;
+    uint32_t ids_first, id_plain;
+    const struct cell_limit *limits;
+    size_t n_limits;
+    bool deny_tcp;
+};
+int cell_lock(const struct cell_plan *p, struct err *err) MUST_USE;

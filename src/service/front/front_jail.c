@@ -12,6 +12,7 @@
 
 /* What one loop over sockets takes. libc, libmicrohttpd and GnuTLS call others too, and live without them. */
 static const uint32_t allowed[] = {
+    CELL_CALLS_OF_ITSELF,
     __NR_read,
     __NR_write,
     __NR_readv,
@@ -43,28 +44,10 @@ static const uint32_t allowed[] = {
 #endif
     __NR_ppoll,
     __NR_eventfd2,
-    __NR_munmap,
-    __NR_mremap,
-    __NR_madvise,
-    __NR_brk,
-    __NR_futex,
-    __NR_getrandom,
-    __NR_clock_gettime,
-    __NR_gettimeofday,
-    __NR_restart_syscall,
-    __NR_rt_sigreturn,
-    __NR_rt_sigaction,
-    __NR_rt_sigprocmask,
-    __NR_sigaltstack,
-    __NR_getpid,
-    __NR_gettid,
     __NR_getuid,
     __NR_geteuid,
     __NR_getgid,
     __NR_getegid,
-    __NR_sched_yield,
-    __NR_exit,
-    __NR_exit_group,
 };
 
 static const struct sock_filter arguments[] = {
@@ -84,22 +67,19 @@ static const struct sock_filter arguments[] = {
 };
 
 static const struct cell_limit limits[] = {
-    {RLIMIT_AS, CELL_SANITIZED ? RLIM_INFINITY : (rlim_t)FRONT_MEMORY_MAX,
-     CELL_SANITIZED ? RLIM_INFINITY : (rlim_t)FRONT_MEMORY_MAX},
+    CELL_MEMORY(FRONT_MEMORY_MAX),
     {RLIMIT_NOFILE, FRONT_FILES_MAX, FRONT_FILES_MAX},
     {RLIMIT_CORE, 0, 0},
     {RLIMIT_NPROC, 0, 0},
 };
 
 int front_lock(struct err *err) {
-    const struct cell_filter filter = {.program = "bawn-front",
-                                       .arguments = arguments,
-                                       .n_arguments = ARRAY_LEN(arguments),
-                                       .calls = allowed,
-                                       .n_calls = ARRAY_LEN(allowed)};
-    int r = cell_drop(FRONT_IDS_FIRST, FRONT_ID_PLAIN, err);
+    const struct cell_plan plan = {.filter = CELL_FILTER("bawn-front", arguments, allowed),
+                                   .ids_first = FRONT_IDS_FIRST,
+                                   .id_plain = FRONT_ID_PLAIN,
+                                   .limits = limits,
+                                   .n_limits = ARRAY_LEN(limits),
+                                   .deny_tcp = true};
 
-    r = r < 0 ? r : cell_fence(true, err);
-    r = r < 0 ? r : cell_limit(limits, ARRAY_LEN(limits), err);
-    return r < 0 ? r : cell_install(&filter, err);
+    return cell_lock(&plan, err);
 }
