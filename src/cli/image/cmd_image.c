@@ -119,6 +119,8 @@ static int run_ls(struct verb_call *c, struct err *err) {
         buf_addc(&c->out, '\n');
     } else if (rows.n) {
         record_table(&image_records, rows.v, rows.n, false, &c->out);
+    } else {
+        log_line("there are no images yet: 'bawn image pull' gets one");
     }
     return 0;
 }
