@@ -81,24 +81,6 @@ static const struct sock_filter arguments[] = {
     CELL_LOAD(nr), CELL_IF_EQ(__NR_openat, 0, 4), CELL_LOAD(args[2]), CELL_IF_ANY(WRITING_FLAGS, 1, 0), CELL_ALLOW, CELL_DENY,
 };
 
-/* Root keeps what it takes to read a tree that belongs to others, and only that. */
-static int caps_reduce(struct err *err) {
-    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct set[2] = {{0}};
-    int r = caps_drop_bounding(err);
-
-    if (r < 0)
-        return r;
-    if (syscall(SYS_capget, &head, set) < 0)
-        return err_sys(err, -errno, "read the capabilities");
-    for (size_t i = 0; i < ARRAY_LEN(set); i++) {
-        set[i].permitted &= i == 0 ? 1u << CAP_DAC_READ_SEARCH : 0;
-        set[i].effective = set[i].permitted;
-        set[i].inheritable = 0;
-    }
-    return syscall(SYS_capset, &head, set) < 0 ? err_sys(err, -errno, "drop capabilities") : 0;
-}
-
 static int fence(const int *roots, size_t n, struct err *err) {
     const struct landlock_opts opts = {.scope_abstract = true, .scope_signals = true, .deny_tcp = true};
     struct landlock_rule rules[ROOTS_MAX];
@@ -120,7 +102,7 @@ int review_lock(const int *roots, size_t n, unsigned first_closed, struct err *e
         return err_sys(err, r, "close inherited descriptors");
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return err_sys(err, -errno, "give up privileges");
-    r = caps_reduce(err);
+    r = caps_keep_only(1u << CAP_DAC_READ_SEARCH, err); /* what root needs to read a tree that belongs to others */
     r = r < 0 ? r : fence(roots, n, err);
     r = r < 0 ? r : cell_limit(limits, ARRAY_LEN(limits), err);
     r = r < 0 ? r : seccomp_install(SECCOMP_BARE, err);

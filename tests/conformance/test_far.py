@@ -40,7 +40,7 @@ def test_the_workspace_goes_there_and_back(far_box, far_docker, how):
     r = box.run("sh", "-c", script, env=env)
     assert (r.rc, r.out) == (0, b"1\nsame\n1\n") and b"another machine" in r.err, r
     w = box.workspace
-    assert (w / "old").read_text() == "2\n" and not (w / "goes").exists() and (w / "deep/er/same").read_text() == "same\n"
+    assert (w / "old").read_text() == "2\n" and not (w / "goes").exists() and (w / "deep/er/same").read_text() == "same\n", r
     st = (w / "new/file").stat()
     assert (st.st_uid, st.st_mode & 0o777) == (box.runner.user.pw_uid, 0o750) and os.readlink(w / "new/link") == "../old"
     nothing_is_left(box, far_docker)

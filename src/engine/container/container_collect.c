@@ -16,12 +16,12 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "engine/container/container_far.h"
+#include "link/tree_fetch.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/remove.h"
-#include "workspace/copy/treestream.h"
 
-enum { COLLECT_SAID_MAX = 16 * 1024, COLLECT_END_MS = 10000 };
+enum { COLLECT_SAID_MAX = 16 * 1024, COLLECT_END_MS = 10000, COLLECT_FOLDERS_MAX = TREE_CELL_FOLDERS_MAX };
 static const char new_suffix[] = ".far";
 
 static bool comes_back(const struct container_plan *c, size_t n) {
@@ -44,26 +44,51 @@ static int make_beside(const char *from, struct err *err) {
     return r < 0 ? err_sys(err, r == -1 ? -errno : r, "folder beside '%s'", from) : r;
 }
 
-static int receive_one(struct tree_io *io, const char *from, struct err *err) {
-    CLEANUP(transfer_done) struct transfer t = {.give = true, .times = true};
-    CLEANUP(closep) int to = make_beside(from, err);
-    int r = to < 0 ? to : tree_receive(io, &t, to, false, err);
+static int receive_one(struct tree_io *io, const char *from, int to, struct err *err) {
+    CLEANUP(transfer_done) struct transfer t = {.give = true, .times = true, .whole = true};
+    int r = tree_receive(io, &t, to, false, err);
 
     for (size_t i = 0; i < t.notes.len; i++)
         log_note("from the container: %s", t.notes.v[i]);
     return r < 0 && !err->msg[0] ? err_sys(err, r, "receive '%s'", from) : r;
 }
 
+struct beside {
+    const char *from[COLLECT_FOLDERS_MAX];
+    int to[COLLECT_FOLDERS_MAX];
+    size_t n;
+};
+
+/* The child ends with them: nothing is closed. */
+static int make_all(const struct container_plan *c, struct beside *ret, struct err *err) {
+    for (size_t i = 0; i < c->n_mounts; i++) {
+        int fd;
+
+        if (!comes_back(c, i))
+            continue;
+        if (ret->n == COLLECT_FOLDERS_MAX)
+            return err_set(err, -E2BIG, "more than %d folders come back from the container", COLLECT_FOLDERS_MAX);
+        fd = make_beside(c->mounts[i].from, err);
+        if (fd < 0)
+            return fd;
+        ret->from[ret->n] = c->mounts[i].from;
+        ret->to[ret->n++] = fd;
+    }
+    return 0;
+}
+
 static int receive_all(struct container_box *b, int stream, const struct buf *list, struct err *err) {
     CLEANUP(freep) struct tree_io *io = calloc(1, sizeof *io);
-    int r = io ? container_far_request(stream, ENTER_FAR_COLLECT, list, err) : err_oom(err);
+    struct beside all = {.n = 0};
+    int r = io ? make_all(&b->plan, &all, err) : err_oom(err);
 
+    r = r < 0 ? r : tree_cell_lock(all.to, all.n, err);
+    r = r < 0 ? r : container_far_request(stream, ENTER_FAR_COLLECT, list, err);
     if (r < 0)
         return r;
     io->fd = stream;
-    for (size_t i = 0; r == 0 && i < b->plan.n_mounts; i++)
-        if (comes_back(&b->plan, i))
-            r = receive_one(io, b->plan.mounts[i].from, err);
+    for (size_t i = 0; r == 0 && i < all.n; i++)
+        r = receive_one(io, all.from[i], all.to[i], err);
     return r;
 }
 

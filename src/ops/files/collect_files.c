@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "engine/private_dir.h"
 #include "jail/plan/plan.h"
+#include "link/tree_fetch.h"
 #include "ops/files/collect.h"
 #include "ops/files/inside.h"
 #include "os/fd.h"
@@ -18,7 +19,6 @@
 #include "workspace/copy/place.h"
 #include "workspace/copy/tarball.h"
 #include "workspace/copy/transfer.h"
-#include "workspace/copy/treestream.h"
 #include "workspace/copy/walk.h"
 
 enum { LEFT_OUT_MAX = 1000 };
@@ -182,7 +182,7 @@ static int gather_remote(const struct sandbox_pick *p, struct collect_gather *g,
     CLEANUP(transfer_done) struct transfer t = {.times = true};
     int r = place ? private_dir_make(place, &copy, err) : err_oom(err);
 
-    r = r < 0 ? r : tree_ask(sock, &t, copy.fd, err);
+    r = r < 0 ? r : tree_fetch(sock, &t, copy.fd, err);
     for (size_t i = 0; r == 0 && i < t.notes.len; i++)
         r = keep_note(g, t.notes.v[i], err);
     return r < 0 ? r : walk_tree(copy.fd, NULL, ops, err);

@@ -8,9 +8,9 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "link/tree_fetch.h"
 #include "os/fd.h"
 #include "proto/execmsg.h"
-#include "workspace/copy/treestream.h"
 
 /* -- cp ----------------------------------------------------------------------------------------------------------------- */
 
@@ -53,7 +53,8 @@ static int bring(struct transfer *t, int from, const struct stat *st, int dir, c
     folder = name ? transfer_folder(t, dir, name, err) : -1;
     if (name && folder < 0)
         return folder;
-    return S_ISSOCK(st->st_mode) ? tree_ask(from, t, name ? folder : dir, err) : transfer_tree(t, from, name ? folder : dir, err);
+    return S_ISSOCK(st->st_mode) ? tree_fetch(from, t, name ? folder : dir, err)
+                                 : transfer_tree(t, from, name ? folder : dir, err);
 }
 
 /* -- to the host -------------------------------------------------------------------------------------------------------- */

@@ -26,6 +26,8 @@ struct transfer {
     bool out;                        /* to the host: a link that leads out of what is copied is left out */
     bool give;  /* into the sandbox, by root: what is made belongs to the owner of the folder it is made in */
     bool times; /* of a tree that comes over a stream: files and folders have their times there (treestream.h) */
+    bool
+        whole; /* the same: what cannot be made here, or could not be read there, ends it; only devices, FIFOs and sockets are left out */
     mode_t umask_;
     /* results */
     struct strv notes; /* "PATH: why", safe for a terminal; of the many only TRANSFER_NOTES_MAX */

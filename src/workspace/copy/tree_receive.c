@@ -56,7 +56,7 @@ static int note_entry(struct tree_in *in, int r, struct err *err) {
 
     if (r >= 0 || r == -EPROTO || r == -EPIPE || r == -ECONNRESET)
         return r;
-    if (!why || (in->one && in->depth == 0))
+    if (!why || in->t->whole || (in->one && in->depth == 0))
         return place_err(err, r, "write", in->path.len ? buf_str(&in->path) : in->name);
     return transfer_note(in->t, buf_str(&in->path), why, err);
 }
@@ -122,7 +122,7 @@ static int take_file(struct tree_in *in, const struct tree_record *rec, struct e
         rest = pass_file(in, -1, &bytes);
     if (rest < 0 && rest != -EREMOTEIO)
         return rest == -EFBIG ? -EPROTO : rest;
-    if (r == -EREMOTEIO && in->one && in->depth == 0)
+    if (r == -EREMOTEIO && (in->t->whole || (in->one && in->depth == 0)))
         return err_set(err, -EIO, "the file could not be read");
     return r == -EREMOTEIO ? transfer_note(in->t, buf_str(&in->path), "could not be read", err) : note_entry(in, r, err);
 }
@@ -188,6 +188,8 @@ static int note_left(struct tree_in *in, uint64_t why, struct err *err) {
                                                       [TREE_KERNEL] = "belongs to the kernel",
                                                       [TREE_REPLACED] = "was replaced while it was copied"};
 
+    if (in->t->whole && why != TREE_SPECIAL && why != TREE_KERNEL)
+        return err_set(err, -EIO, "'%.300s' %s", buf_str(&in->path), reasons[why]);
     return in->skipped ? 0 : transfer_note(in->t, in->path.len ? buf_str(&in->path) : ".", reasons[why], err);
 }
 

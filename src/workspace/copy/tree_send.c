@@ -230,7 +230,7 @@ static void take_counts(struct transfer *t, const char *text) {
     t->left_out = n[4];
 }
 
-static int read_answer(struct tree_io *io, struct transfer *t, struct err *err) {
+int tree_read_answer(struct tree_io *io, struct transfer *t, struct err *err) {
     CLEANUP(buf_done) struct buf why = BUF_INIT(8 * TREE_TEXT_MAX);
     struct tree_record rec = {.value = 0};
     int r = 0;
@@ -247,7 +247,7 @@ static int read_answer(struct tree_io *io, struct transfer *t, struct err *err) 
     if (r < 0)
         return lost(err);
     buf_add_printable(&why, io->text);
-    return rec.value ? err_set(err, -(int)rec.value, "in the sandbox: %.800s", buf_str(&why)) : 0;
+    return rec.value ? err_set(err, -(int)rec.value, "%.800s", buf_str(&why)) : 0;
 }
 
 int tree_give(int sock, struct transfer *t, const struct tree_gift *g, struct err *err) {
@@ -278,12 +278,13 @@ int tree_give(int sock, struct transfer *t, const struct tree_gift *g, struct er
         return r; /* our own side; the other one sees that it is cut */
     send_end(io, 0, &(struct err){0});
     shutdown(sock, SHUT_WR);
-    return read_answer(io, t, err); /* also if it did not take all of it: then it says why */
+    r = tree_read_answer(io, t, err); /* also if it did not take all of it: then it says why */
+    return r < 0 ? err_ctx(err, r, "in the sandbox") : 0;
 }
 
 /* -- the other end -------------------------------------------------------------------------------------------------------- */
 
-static void answer_take(struct tree_io *io, const struct transfer *t) {
+int tree_answer(struct tree_io *io, const struct transfer *t, int result, const struct err *err) {
     const uint64_t n[TREE_COUNT] = {t->files, t->folders, t->links, t->bytes, t->left_out};
     uint8_t text[8 * TREE_COUNT];
 
@@ -292,6 +293,7 @@ static void answer_take(struct tree_io *io, const struct transfer *t) {
                  t->notes.v[i]);
     tree_counts_encode(n, text);
     tree_put(io, &(struct tree_record){.kind = TREE_COUNTS, .len = sizeof text}, text);
+    return send_end(io, result, err);
 }
 
 static int take_tree(struct tree_io *io, int folder, uint64_t how) {
@@ -304,8 +306,7 @@ static int take_tree(struct tree_io *io, int folder, uint64_t how) {
         err_sys(&err, r, "receive the files");
     while (r < 0 && tree_get_data(io, sizeof io->in, &rest) > 0)
         ; /* all of it was sent before the answer is read */
-    answer_take(io, &t);
-    r = send_end(io, r, &err);
+    r = tree_answer(io, &t, r, &err);
     transfer_done(&t);
     return r;
 }

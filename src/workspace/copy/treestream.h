@@ -49,5 +49,8 @@ long tree_get_data(struct tree_io *io, size_t len, const uint8_t **ret);
 
 /* tree_send.c: up to END. one_mount: nothing of what is mounted in it. */
 int tree_send(struct tree_io *io, int folder, bool one_mount, struct err *err);
+/* How a tree was taken: notes, counts, result. Who reads it believes nothing either. */
+int tree_answer(struct tree_io *io, const struct transfer *t, int result, const struct err *err);
+int tree_read_answer(struct tree_io *io, struct transfer *t, struct err *err);
 /* tree_receive.c: the same. one: see TREE_ONE. */
 int tree_receive(struct tree_io *io, struct transfer *t, int to, bool one, struct err *err);

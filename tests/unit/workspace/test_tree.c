@@ -4,8 +4,8 @@
 #include <sys/wait.h>
 
 #include "base/str.h"
+#include "link/tree_fetch.h"
 #include "sides.h"
-#include "workspace/copy/treestream.h"
 
 static int setup(void **state) {
     int r = sides_setup(state);
@@ -87,7 +87,9 @@ static void check_filled(const struct sides *s, const char *top, bool out) {
     assert_false(sides_has(s, path));
 }
 
-static void test_a_tree_is_asked_for(void **state) {
+typedef int asking(int sock, struct transfer *t, int to, struct err *err);
+
+static void ask_by(void **state, asking *by) {
     CLEANUP(transfer_done) struct transfer t = {.out = true, .times = true};
     struct sides *s = *state;
     struct err err = {0};
@@ -96,13 +98,21 @@ static void test_a_tree_is_asked_for(void **state) {
 
     fill(s, "run/tree");
     sock = serve(s, "run/tree", &pid);
-    assert_int_equal(tree_ask(sock, &t, s->host, &err), 0);
+    assert_int_equal(by(sock, &t, s->host, &err), 0);
     close(sock);
     wait_for(pid);
     check_filled(s, "host", true);
     assert_int_equal(t.notes.len, 2);
     assert_int_equal(t.files, 3);
     assert_int_equal(t.folders, 3);
+}
+
+static void test_a_tree_is_asked_for(void **state) {
+    ask_by(state, tree_ask);
+}
+
+static void test_a_tree_is_received_by_a_locked_process(void **state) {
+    ask_by(state, tree_fetch);
 }
 
 static void test_a_tree_is_given(void **state) {
@@ -173,7 +183,7 @@ static int ask(const struct sides *s, const struct buf *b, size_t len, struct tr
     setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     assert_int_equal(send(pair[1], b->data, len, MSG_DONTWAIT), (ssize_t)len);
     shutdown(pair[1], SHUT_WR);
-    *t = (struct transfer){.out = true};
+    *t = (struct transfer){.out = true, .whole = t->whole};
     r = tree_ask(pair[0], t, s->host, &err);
     close(pair[0]);
     close(pair[1]);
@@ -220,6 +230,46 @@ static void test_nothing_goes_through_a_link(void **state) {
     assert_false(sides_has(s, "run/x"));
     assert_int_equal(t.notes.len, 2);
     assert_true(S_ISREG(sides_stat(s, "host/there").st_mode)); /* replaced, not followed */
+}
+
+/* What is missing would be taken for deleted: only what no copy ever has may be left out. */
+static void test_a_tree_that_has_to_be_whole(void **state) {
+    static const struct {
+        enum tree_kind kind;
+        uint64_t value;
+        int some, all;
+    } ends[] = {{TREE_LEFT, TREE_SPECIAL, 0, 0},
+                {TREE_LEFT, TREE_KERNEL, 0, 0},
+                {TREE_LEFT, TREE_DENIED, 0, -EIO},
+                {TREE_LEFT, TREE_REPLACED, 0, -EIO},
+                {TREE_FILE, EACCES, 0, -EIO}};
+    struct sides *s = *state;
+
+    for (size_t i = 0; i < 2 * ARRAY_LEN(ends); i++) {
+        CLEANUP(buf_done) struct buf b = BUF_INIT(4096);
+        CLEANUP(transfer_done) struct transfer t = {.whole = i % 2};
+
+        add(&b, ends[i / 2].kind, 0, ends[i / 2].kind == TREE_LEFT ? ends[i / 2].value : 0, "f", 1);
+        if (ends[i / 2].kind == TREE_FILE)
+            add(&b, TREE_DONE, 0, ends[i / 2].value, "", 0);
+        add(&b, TREE_END, 0, 0, "", 0);
+        assert_int_equal(ask(s, &b, b.len, &t), i % 2 ? ends[i / 2].all : ends[i / 2].some);
+    }
+}
+
+static void test_a_folder_over_a_file_when_all_counts(void **state) {
+    struct sides *s = *state;
+
+    sides_write(s, "host/f", "is here");
+    for (int whole = 0; whole < 2; whole++) {
+        CLEANUP(buf_done) struct buf b = BUF_INIT(4096);
+        CLEANUP(transfer_done) struct transfer t = {.whole = whole};
+
+        add_name(&b, TREE_FOLDER, "f");
+        add(&b, TREE_LEAVE, 0755, 0, "", 0);
+        add(&b, TREE_END, 0, 0, "", 0);
+        assert_int_equal(ask(s, &b, b.len, &t), whole ? -EEXIST : 0);
+    }
 }
 
 static void test_too_deep_ends_it(void **state) {
@@ -272,10 +322,13 @@ int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, sides_teardown)
     const struct CMUnitTest tests[] = {
         CASE(test_a_tree_is_asked_for),
+        CASE(test_a_tree_is_received_by_a_locked_process),
         CASE(test_a_tree_is_given),
         CASE(test_a_file_over_a_folder_is_refused),
         CASE(test_names_that_lead_out),
         CASE(test_nothing_goes_through_a_link),
+        CASE(test_a_tree_that_has_to_be_whole),
+        CASE(test_a_folder_over_a_file_when_all_counts),
         CASE(test_too_deep_ends_it),
         CASE(test_cut_anywhere),
         CASE(test_records_out_of_order),
