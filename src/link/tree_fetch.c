@@ -91,12 +91,12 @@ static int fence(const int *folders, size_t n, struct err *err) {
 int tree_cell_lock(const int *folders, size_t n, struct err *err) {
     const struct cell_filter filter = CELL_FILTER("the receiver of a sandbox's files", arguments, allowed);
     /* For root: what is made belongs to the owner of the folder. */
-    const uint32_t kept = 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_CHOWN | 1u << CAP_DAC_OVERRIDE | 1u << CAP_FOWNER;
+    const uint32_t wanted = 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_CHOWN | 1u << CAP_DAC_OVERRIDE | 1u << CAP_FOWNER;
     int r;
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return err_sys(err, -errno, "give up privileges");
-    r = caps_keep_only(kept, err);
+    r = caps_keep_only(wanted, err);
     r = r < 0 ? r : fence(folders, n, err);
     r = r < 0 ? r : cell_limit(limits, ARRAY_LEN(limits), err);
     return r < 0 ? r : cell_install(&filter, err);

@@ -49,7 +49,7 @@ int caps_keep_net_admin(struct err *err) {
     return 0;
 }
 
-int caps_keep_only(uint32_t kept, struct err *err) {
+int caps_keep_only(uint32_t wanted, struct err *err) {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct set[2] = {{0}};
     int r = caps_drop_bounding(err);
@@ -58,7 +58,7 @@ int caps_keep_only(uint32_t kept, struct err *err) {
         return r;
     if (syscall(SYS_capget, &head, set) < 0)
         return err_sys(err, -errno, "read capabilities");
-    set[0].permitted &= kept;
+    set[0].permitted &= wanted;
     set[0].effective = set[0].permitted;
     set[0].inheritable = 0;
     set[1] = (struct __user_cap_data_struct){0};
