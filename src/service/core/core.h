@@ -23,6 +23,7 @@
 #include "service/core/core_conf.h"
 #include "service/core/core_session.h"
 #include "service/core/ledger.h"
+#include "service/task/taskmsg.h"
 
 enum { CORE_BUCKETS = 4096, HOUR_PARTS = 60, CORE_LATENCIES = 12, CORE_TURN_MESSAGES = 128, EVENTS_TURN_MAX = 4 << 20 };
 
@@ -51,6 +52,8 @@ struct tenant {
     int events;    /* its file of events; -1: not opened */
     uint64_t events_at;
     struct buf events_out; /* of this turn */
+    uint64_t sent;         /* since bawnd began: for metrics */
+    struct task_traffic traffic;
 };
 
 /* A run that has not ended. */
@@ -60,7 +63,8 @@ struct live_run {
     int dir;         /* -1: not opened */
     int task;        /* the connection to its bawn-task; -1: none */
     uint64_t memory; /* its limit, as far as the request says */
-    bool doomed;     /* it is to be cancelled as soon as it has a task */
+    struct task_traffic traffic;
+    bool doomed; /* it is to be cancelled as soon as it has a task */
     struct live_run *bucket_next, *queue_next;
 };
 
@@ -105,11 +109,13 @@ struct core_counts {
     uint64_t requests[6];                             /* by the first digit of the status */
     uint64_t latency[CORE_LATENCIES + 1], latency_us; /* of requests that ended at once */
     uint64_t sent;                                    /* bytes over the network, by runs that have ended */
+    struct task_traffic traffic;                      /* the same of their gates */
     uint64_t accepted, ended[RUN_STATES], quota, unauthorized, fronts;
     uint64_t wait[CORE_LATENCIES + 1], wait_us; /* of runs, in the queue */
 };
 extern const uint64_t core_latency_ms[CORE_LATENCIES];
 void core_count_time(uint64_t *buckets, uint64_t *sum_us, uint64_t us);
+void core_count_traffic(struct task_traffic *to, const struct task_traffic *run);
 
 struct core {
     struct core_conf conf;
