@@ -24,3 +24,10 @@ struct mcp_opts {
 int mcp_tools_check(const struct strv *names, struct err *err);
 /* Until the input ends. Standard input and output are the client's. */
 int mcp_serve(const struct mcp_opts *o, struct err *err);
+
+struct mcp_http_opts {
+    const char *address; /* "127.0.0.1:7071": loopback, with a port; 0: any that is free */
+    const char *token;   /* a file; NULL: a new token, which is printed */
+};
+/* The same over HTTP (mcp_http.h), until it is ended. Prints where it is. */
+int mcp_http_serve(const struct mcp_opts *o, const struct mcp_http_opts *http, struct err *err);

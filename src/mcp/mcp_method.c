@@ -12,6 +12,10 @@
 /* The latest first: what a client gets that asks for one that we do not know. */
 static const char *const versions[] = {"2025-06-18", "2025-03-26", "2024-11-05"};
 
+bool mcp_version_known(const char *version) {
+    return str_index(version, versions, ARRAY_LEN(versions)) >= 0;
+}
+
 static const char instructions[] =
     "These tools work inside a sandbox: commands and files are those of the project as the sandbox has it, and the network reaches only what "
     "its rules allow. Paths are relative to the project's folder. What was denied says so, with a reason; if you need more, ask for it with "

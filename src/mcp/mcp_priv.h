@@ -41,6 +41,7 @@ const struct mcp_tool *mcp_tool_find(const struct mcp_opts *o, const char *name)
 /* The answer to tools/list, an object. */
 void mcp_tools_list(const struct mcp_opts *o, struct buf *out);
 
+bool mcp_version_known(const char *version);
 /* A method that is answered here and now: 0, or a code of enum rpc_code with a message in *ret_why. -ENOSYS: there is no such method. */
 int mcp_method(const struct mcp_opts *o, const char *method, const json_t *params, struct buf *out, const char **ret_why);
 

@@ -18,8 +18,9 @@ class Unix(http.client.HTTPConnection):
 
 
 class Service:
-    def __init__(self, runner, **conf):
-        self.runner = runner
+    def __init__(self, runner, popen=None, **conf):
+        """popen: in place of the runner's, e.g. to be in a network of its own."""
+        self.runner, self.popen = runner, popen or runner.popen
         self.top = runner.mkdir(runner.top / "svc", 0o755)
         self.socket = str(self.top / "run/api.sock")
         config = {"state": str(self.top / "state"), "runtime": str(self.top / "run"), "any_user": True, **conf}
@@ -28,7 +29,7 @@ class Service:
 
     def start(self):
         self.log = open(self.top / "log", "ab")
-        self.proc = self.runner.popen(self.runner.path.parent / "bawnd", "--config", self.config, stderr=self.log)
+        self.proc = self.popen(self.runner.path.parent / "bawnd", "--config", self.config, stderr=self.log)
         while True:
             try:
                 if self.call("GET", "/v1/health")[0] == 200:

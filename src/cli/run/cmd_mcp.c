@@ -10,7 +10,11 @@
 struct mcp_line {
     struct run_request request; /* first: RUN_SHAPE_OPTS fill it */
     struct strv tools;
+    struct mcp_http_opts http;
+    bool over_http;
 };
+
+#define HTTP_USUAL "127.0.0.1:7071"
 
 /* "exec,read_file" */
 static int take_tools(const struct opt *o UNUSED, const char *value, void *to, struct err *err) {
@@ -26,7 +30,20 @@ static int take_tools(const struct opt *o UNUSED, const char *value, void *to, s
     return names->len ? mcp_tools_check(names, err) : err_usage(err, "--tools takes names, e.g. exec,read_file");
 }
 
+static int take_http(const struct opt *o UNUSED, const char *value, void *to, struct err *err UNUSED) {
+    struct mcp_line *l = to;
+
+    l->over_http = true;
+    l->http.address = value ? value : HTTP_USUAL;
+    return 0;
+}
+
 static const struct opt opts[] = {
+    {0, 0, "http", "[=ADDRESS]", "speak HTTP at this loopback address (default: " HTTP_USUAL "; port 0: any that is free)", NULL,
+     OPT_TO_CALL(struct mcp_line, request, take_http)},
+    {0, 0, "token-file", "FILE",
+     "with --http: the token is in this file, which is made if it is not there (default: a new one, printed)", "@file",
+     OPT_TO_TEXT(struct mcp_line, http.token)},
     {0, 0, "tools", "LIST", "only these tools, e.g. exec,read_file (may be repeated; default: all)", NULL,
      OPT_TO_CALL(struct mcp_line, tools, take_tools)},
     RUN_SHAPE_OPTS,
@@ -40,13 +57,15 @@ static int run_mcp(struct verb_call *c, struct err *err) {
 
     r = r < 0 ? err_sys(err, r, "standard streams") : verb_parse(c, &l, 1, err);
     words = r;
-    if (r >= 0 && (closed[0] || closed[1]))
+    if (r >= 0 && l.http.token && !l.over_http)
+        r = err_usage(err, "--token-file is for --http");
+    if (r >= 0 && !l.over_http && (closed[0] || closed[1]))
         r = err_usage(err, "standard input and output must be those of an MCP client");
     if (r >= 0) {
         const struct mcp_opts o = {
             .sandbox = words ? c->argv[1] : NULL, .dir = l.request.dir, .request = &l.request, .tools = &l.tools};
 
-        r = mcp_serve(&o, err);
+        r = l.over_http ? mcp_http_serve(&o, &l.http, err) : mcp_serve(&o, err);
     }
     run_request_done(&l.request);
     strv_done(&l.tools);
@@ -64,7 +83,10 @@ const struct verb verb_mcp = {
         "Tools: exec, read_file, write_file, edit, list_files, diff, review, expose_port, and request_access, by which the agent asks you for a host, "
         "a path or a package: you answer with 'bawn policy approve' or 'bawn policy reject --reason', or in 'bawn top'. Nothing that a tool does can "
         "reach more than a command in the sandbox can.\n\n"
+        "With --http it speaks streamable HTTP instead, for several clients at a time, at a loopback address and only to who has the token. It prints both "
+        "when it begins, and ends with ^C.\n\n"
         "    claude mcp add bawn -- bawn mcp\n"
+        "    bawn mcp --http --token-file ~/.config/bawn/mcp-token\n"
         "    bawn mcp --tools exec,read_file -w overlay web",
     VERB_OPTS(opts),
     .run = run_mcp,

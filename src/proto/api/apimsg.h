@@ -62,6 +62,7 @@ enum api_conf {
     API_CONF_HOST,            /* several: names that a Host of TCP may have, without port */
     API_CONF_TLS,             /* 1: the certificate and the key are the last two descriptors */
     API_CONF_VERSION,         /* for the header Server */
+    API_CONF_MCP,             /* 1: the front of `bawn mcp --http` (mcproute.h) instead of the API; may be left out */
     API_CONFS
 };
 

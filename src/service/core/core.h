@@ -23,6 +23,7 @@
 #include "service/core/core_conf.h"
 #include "service/core/core_session.h"
 #include "service/core/ledger.h"
+#include "service/task/taskmsg.h"
 
 enum { CORE_BUCKETS = 4096, HOUR_PARTS = 60, CORE_LATENCIES = 12, CORE_TURN_MESSAGES = 128, EVENTS_TURN_MAX = 4 << 20 };
 
@@ -51,6 +52,8 @@ struct tenant {
     int events;    /* its file of events; -1: not opened */
     uint64_t events_at;
     struct buf events_out; /* of this turn */
+    uint64_t sent;         /* since bawnd began: for metrics */
+    struct task_traffic traffic;
 };
 
 /* A run that has not ended. */
@@ -60,7 +63,9 @@ struct live_run {
     int dir;         /* -1: not opened */
     int task;        /* the connection to its bawn-task; -1: none */
     uint64_t memory; /* its limit, as far as the request says */
-    bool doomed;     /* it is to be cancelled as soon as it has a task */
+    struct task_traffic traffic;
+    uint64_t times[TASK_TIMES];
+    bool doomed; /* it is to be cancelled as soon as it has a task */
     struct live_run *bucket_next, *queue_next;
 };
 
@@ -105,17 +110,19 @@ struct core_counts {
     uint64_t requests[6];                             /* by the first digit of the status */
     uint64_t latency[CORE_LATENCIES + 1], latency_us; /* of requests that ended at once */
     uint64_t sent;                                    /* bytes over the network, by runs that have ended */
+    struct task_traffic traffic;                      /* the same of their gates */
     uint64_t accepted, ended[RUN_STATES], quota, unauthorized, fronts;
     uint64_t wait[CORE_LATENCIES + 1], wait_us; /* of runs, in the queue */
 };
 extern const uint64_t core_latency_ms[CORE_LATENCIES];
 void core_count_time(uint64_t *buckets, uint64_t *sum_us, uint64_t us);
+void core_count_traffic(struct task_traffic *to, const struct task_traffic *run);
 
 struct core {
     struct core_conf conf;
     struct ledger db;
     bool root;
-    int log;
+    int log, trace; /* trace: -1: none */
     uid_t uid;
     int tenants_dir, trash, runtime, listener, signals, front, tls[2];
     int tcp[API_LISTEN_MAX];
@@ -247,6 +254,12 @@ bool call_workspace(struct core *c, struct api_call *call, int *ret_cwd);
 /* core_log.c */
 int core_log_open(struct core *c, struct err *err);
 void core_log_run(struct core *c, const struct run_row *row); /* one that has ended */
+void core_log_reopen(struct core *c);                         /* and the file of traces */
+/* Ends the line and writes it; path: of *to, which is rotated past its size; NULL: never. */
+void core_write_line(const struct core *c, const char *path, int *to, struct buf *b);
+
+/* core_trace.c */
+void core_trace_run(struct core *c, const struct live_run *r); /* if traces are asked for */
 void core_log(const struct core *c, const char *level, const char *what, const char *request_id, const char *fmt, ...)
     PRINTF_LIKE(5, 6);
 

@@ -305,7 +305,11 @@ void core_end_run(struct core *c, struct live_run *r) {
     hour_add(&t->use, clock_mark(), &(struct usage_part){.cpu_us = r->row.cpu_us, .sent = r->row.sent});
     core_event(c, t, "run", r->row.id, run_state_names[r->row.state], r->row.reason);
     c->counts.sent += r->row.sent;
+    t->sent += r->row.sent;
+    core_count_traffic(&c->counts.traffic, &r->traffic);
+    core_count_traffic(&t->traffic, &r->traffic);
     core_log_run(c, &r->row);
+    core_trace_run(c, r);
     core_measure_soon(c);
     c->counts.ended[r->row.state]++;
     end_waits(c, r);

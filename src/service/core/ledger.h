@@ -16,7 +16,7 @@
 #include "base/buf.h"
 #include "base/sha256.h"
 #include "base/strv.h"
-#include "service/core/randid.h"
+#include "os/randid.h"
 
 struct err;
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of operations; health and metrics. */
-#include <inttypes.h>
-
-#include "base/err.h"
+/* The table of operations; health. */
 #include "base/jsonout.h"
-#include "os/fd.h"
 #include "service/core/core_boxes.h"
 
 core_op *const core_ops[API_OPS] = {
@@ -78,75 +74,4 @@ void op_health(struct core *c, struct api_call *call) {
     jsonout_text(&j, "version", BAWN_VERSION);
     jsonout_close(&j, '}');
     call_json(call, 200, &b);
-}
-
-/* -- metrics ------------------------------------------------------------------------------------------------------------------ */
-
-static void metric(struct buf *b, const char *name, const char *type, const char *help) {
-    buf_addf(b, "# HELP bawn_%s %s\n# TYPE bawn_%s %s\n", name, help, name, type);
-}
-
-static void gauge(struct buf *b, const char *name, const char *type, const char *help, uint64_t value) {
-    metric(b, name, type, help);
-    buf_addf(b, "bawn_%s %" PRIu64 "\n", name, value);
-}
-
-static void histogram(struct buf *b, const char *name, const char *help, const uint64_t *buckets, uint64_t sum_us) {
-    uint64_t n = 0;
-
-    metric(b, name, "histogram", help);
-    for (size_t i = 0; i < CORE_LATENCIES; i++) {
-        n += buckets[i];
-        buf_addf(b, "bawn_%s_bucket{le=\"%g\"} %" PRIu64 "\n", name, (double)core_latency_ms[i] / 1000, n);
-    }
-    n += buckets[CORE_LATENCIES];
-    buf_addf(b, "bawn_%s_bucket{le=\"+Inf\"} %" PRIu64 "\nbawn_%s_sum %g\nbawn_%s_count %" PRIu64 "\n", name, n, name,
-             (double)sum_us / 1e6, name, n);
-}
-
-static void add_boxes(struct core *c, struct buf *b) {
-    uint64_t n[BOX_ROW_STATES] = {0};
-    struct err err = {0};
-    int r = ledger_ask(&c->db, LEDGER_BOX_STATES, &err, "");
-
-    while (r >= 0 && (r = ledger_next(&c->db, LEDGER_BOX_STATES, &err)) > 0) {
-        int64_t state = ledger_int(&c->db, LEDGER_BOX_STATES, 0);
-
-        if (state >= 0 && state < BOX_ROW_STATES)
-            n[state] = (uint64_t)ledger_int(&c->db, LEDGER_BOX_STATES, 1);
-    }
-    ledger_end(&c->db, LEDGER_BOX_STATES);
-    metric(b, "sandboxes", "gauge", "Sandboxes, by state");
-    for (int i = 0; i < BOX_ROW_STATES; i++)
-        buf_addf(b, "bawn_sandboxes{state=\"%s\"} %" PRIu64 "\n", box_state_names[i], n[i]);
-}
-
-void op_metrics(struct core *c, struct api_call *call) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(64 * 1024);
-    const struct core_counts *n = &c->counts;
-    int fd;
-
-    metric(&b, "requests_total", "counter", "Requests answered, by the first digit of the status");
-    for (int i = 2; i <= 5; i++)
-        buf_addf(&b, "bawn_requests_total{code=\"%dxx\"} %" PRIu64 "\n", i, n->requests[i]);
-    histogram(&b, "request_seconds", "From a request to its answer, in bawnd", n->latency, n->latency_us);
-    gauge(&b, "runs_accepted_total", "counter", "Runs accepted", n->accepted);
-    metric(&b, "runs_ended_total", "counter", "Runs ended, by state");
-    for (int i = RUN_DONE; i < RUN_STATES; i++)
-        buf_addf(&b, "bawn_runs_ended_total{state=\"%s\"} %" PRIu64 "\n", run_state_names[i], n->ended[i]);
-    histogram(&b, "queue_seconds", "From accepting a run to its start", n->wait, n->wait_us);
-    gauge(&b, "runs_running", "gauge", "Runs that run", c->n_running);
-    gauge(&b, "runs_queued", "gauge", "Runs that wait", c->n_queued);
-    add_boxes(c, &b);
-    gauge(&b, "sent_bytes_total", "counter", "Bytes that runs which have ended sent over the network", n->sent);
-    gauge(&b, "disk_bytes", "gauge", "Bytes of all tenants on disk, if quotas or a budget need them", c->disk);
-    gauge(&b, "tenants", "gauge", "Tenants", c->n_tenants);
-    gauge(&b, "quota_hits_total", "counter", "Requests refused because of a quota", n->quota);
-    gauge(&b, "unauthorized_total", "counter", "Requests without a valid token", n->unauthorized);
-    gauge(&b, "fronts_started_total", "counter", "How often bawn-front was started", n->fronts);
-    fd = buf_ok(&b) ? fd_memory("metrics", b.data, b.len) : -1;
-    if (fd < 0)
-        call_fail(call, API_PROBLEM_INTERNAL, "no memory");
-    else
-        call_fd(call, API_FLAG_PART, (uint64_t[]){0, b.len}, 16, fd);
 }

@@ -23,6 +23,7 @@
 #include "service/front/front_fault.h"
 #include "service/front/front_lines.h"
 #include "service/front/front_loop.h"
+#include "service/front/front_route.h"
 
 enum {
     FRONT_HEAD_MAX = 32 * 1024,           /* memory of libmicrohttpd for a connection: headers and target */
@@ -201,6 +202,15 @@ void front_session_end(struct front_exchange *x);
 /* Whether the client of a WebSocket offers our protocol, which is then to be accepted. */
 #define FRONT_PROTOCOL "bawn.terminal"
 bool front_session_offered(struct front_exchange *x);
+
+/* -- front_mcp.c: the front of `bawn mcp --http` ------------------------------------------------------------------------- */
+
+struct route_match front_mcp_route(const struct uri *u, int method);
+/* 0, or -EINVAL with *fault: a page of another site asks. */
+int front_mcp_origin(struct front_exchange *x, struct front_fault *fault);
+/* The body as a field. 0, -EINVAL with *fault, -E2BIG, -ENOMEM */
+int front_mcp_body(struct front_exchange *x, struct front_fault *fault);
+void front_mcp_answer(struct front_exchange *x, struct api_msg *m); /* takes the descriptor */
 
 /* -- front_source.c ------------------------------------------------------------------------------------------------------ */
 

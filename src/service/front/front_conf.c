@@ -103,6 +103,7 @@ int front_conf_read(struct front_conf *c, struct api_msg *m, struct err *err) {
     version = api_field_get(&f, API_CONF_VERSION, 0);
     snprintf(c->version, sizeof c->version, "%s",
              version && api_check_is(API_CHECK_NAME, version, strlen(version)) ? version : "");
+    c->mcp = api_field_bool(&f, API_CONF_MCP, false);
     r = read_numbers(c, &f, err);
     r = r < 0 ? r : read_hosts(c, &f, err);
     return r < 0 ? r : take_fds(c, m, err);

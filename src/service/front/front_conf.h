@@ -13,6 +13,7 @@ struct front_conf {
     uint64_t header_seconds, body_seconds, stall_seconds, idle_seconds, comment_seconds;
     uint64_t connections_max, peer_max, requests_max;
     uint64_t tls;
+    bool mcp; /* the front of `bawn mcp --http`: its one path instead of the API's */
     char version[FRONT_VERSION_MAX];
     char *hosts[FRONT_HOSTS_MAX];
     size_t n_hosts;

@@ -98,7 +98,9 @@ static void take_answer(struct front_exchange *x, struct api_msg *m) {
     x->over = !(m->flags & kinds);
     if (x->gone)
         return;
-    if (m->value >= 400)
+    if (x->front->conf.mcp)
+        front_mcp_answer(x, m);
+    else if (m->value >= 400)
         front_answer_refusal(x, m->value, m, 0);
     else if (x->route->op == API_OP_SESSION_CREATE)
         front_session_begin(x, m->value, m);

@@ -21,6 +21,7 @@ static const char *const once[] = {MHD_HTTP_HEADER_HOST,
                                    MHD_HTTP_HEADER_CONTENT_TYPE,
                                    "Idempotency-Key",
                                    "Last-Event-ID",
+                                   "Mcp-Session-Id",
                                    MHD_HTTP_HEADER_RANGE,
                                    MHD_HTTP_HEADER_CONTENT_ENCODING};
 
@@ -87,7 +88,7 @@ static int find_method(const char *method) {
 
 static int find_route(struct front_exchange *x, const char *method, const struct uri *u, struct buf *allow,
                       struct front_fault *fault) {
-    struct route_match m = route_find(u, find_method(method));
+    struct route_match m = x->front->conf.mcp ? front_mcp_route(u, find_method(method)) : route_find(u, find_method(method));
 
     x->head = str_eq(method, "HEAD");
     if (!m.methods)
@@ -211,7 +212,7 @@ int front_head_examine(struct front_exchange *x, const char *method, struct buf 
         return r == -E2BIG ? fault_set(fault, 404, API_PROBLEM_NOT_FOUND, "there is no such path")
                            : fault_set(fault, 400, API_PROBLEM_BAD_REQUEST,
                                        "the target of the request is not a path, or wrongly escaped");
-    r = front_page_find(x, method, &u, fault);
+    r = x->front->conf.mcp ? front_mcp_origin(x, fault) : front_page_find(x, method, &u, fault);
     if (r < 0 || x->page)
         return r;
     r = find_route(x, method, &u, allow, fault);

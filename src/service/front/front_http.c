@@ -127,8 +127,9 @@ static enum MHD_Result take_data(struct front_exchange *x, const char *data, siz
 
 static enum MHD_Result end_json(struct front_exchange *x) {
     struct front_fault fault = {0};
-    int r = x->body.len ? front_json_fields(x->body.data, x->body.len, x->route, &x->fields, &fault)
-                        : fault_set(&fault, 400, API_PROBLEM_BAD_JSON, "the body is empty: a JSON object is needed");
+    int r = !x->body.len         ? fault_set(&fault, 400, API_PROBLEM_BAD_JSON, "the body is empty: a JSON object is needed")
+            : x->front->conf.mcp ? front_mcp_body(x, &fault)
+                                 : front_json_fields(x->body.data, x->body.len, x->route, &x->fields, &fault);
 
     x->front->json_bytes -= x->body.len;
     buf_done(&x->body);

@@ -39,17 +39,21 @@ static bool match_path(const struct api_route *r, const struct uri *u, struct ap
     return n == u->n_segments;
 }
 
-struct route_match route_find(const struct uri *u, int method) {
+struct route_match route_find_in(const struct api_route *v, size_t n, const struct uri *u, int method) {
     struct route_match m = {0};
 
-    for (size_t i = 0; i < n_api_routes; i++) {
-        if (!match_path(&api_routes[i], u, NULL, NULL))
+    for (size_t i = 0; i < n; i++) {
+        if (!match_path(&v[i], u, NULL, NULL))
             continue;
-        m.methods |= 1u << api_routes[i].method;
-        if ((int)api_routes[i].method == method)
-            m.route = &api_routes[i];
+        m.methods |= 1u << v[i].method;
+        if ((int)v[i].method == method)
+            m.route = &v[i];
     }
     return m;
+}
+
+struct route_match route_find(const struct uri *u, int method) {
+    return route_find_in(api_routes, n_api_routes, u, method);
 }
 
 void route_allow(unsigned methods, struct buf *b) {

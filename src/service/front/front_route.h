@@ -12,6 +12,7 @@ struct route_match {
 };
 /* method: enum api_method, or -1. A parameter in the path that does not pass its check makes another path of it. */
 struct route_match route_find(const struct uri *u, int method);
+struct route_match route_find_in(const struct api_route *v, size_t n, const struct uri *u, int method);
 /* "GET, HEAD, POST, OPTIONS" */
 void route_allow(unsigned methods, struct buf *b);
 

@@ -23,6 +23,7 @@
 #include "service/task/taskreq.h"
 #include "service/task/tasksetup.h"
 #include "service/task/tasksource.h"
+#include "service/task/tasktraffic.h"
 
 enum { RESULT_FD = 3, SETUP_FD, BAWN_FDS, REQUEST_MAX = 32 * 1024 * 1024, LATE_MS = 5000 };
 
@@ -245,15 +246,6 @@ static void find_reason(struct run_task *t) {
                  last);
 }
 
-static uint64_t bytes_sent(const json_t *result) {
-    const json_t *hosts = json_object_get(json_object_get(result, "network"), "reached");
-    uint64_t sum = 0;
-
-    for (size_t i = 0; i < json_array_size(hosts); i++)
-        sum += (uint64_t)MAX_OF(json_integer_value(json_object_get(json_array_get(hosts, i), "sent")), 0);
-    return sum;
-}
-
 static void take_result(struct run_task *t) {
     CLEANUP(json_decrefp) json_t *root = NULL;
     struct err ignored = {0};
@@ -270,7 +262,8 @@ static void take_result(struct run_task *t) {
     }
     t->record.status = (int)json_get_int(root, "status", t->record.status);
     t->record.cpu_us = (uint64_t)json_get_int(root, "cpu_us", 0);
-    t->record.sent = bytes_sent(root);
+    tasktraffic_read(json_object_get(root, "network"), &t->record);
+    tasktimes_read(json_object_get(root, "times_us"), &t->record);
     t->record.memory_peak = (uint64_t)json_get_int(root, "memory_peak", 0);
 }
 

@@ -32,6 +32,14 @@ enum task_flag {
     TASK_CUT_STDERR = 8,
 };
 
+/* What the gate of a run let through and refused. */
+enum { TASK_CODES = 32, TASK_TIMES = 5 };
+struct task_traffic {
+    uint64_t received;           /* bytes */
+    uint64_t allowed, failed;    /* connections; failed: allowed, and could not be reached */
+    uint64_t denied[TASK_CODES]; /* by enum policy_code */
+};
+
 /* Written in one piece when all else is written: without it, the run did not end in order. */
 struct task_record {
     uint64_t ended; /* TASK_ENDED */
@@ -42,6 +50,8 @@ struct task_record {
     uint32_t flags;
     char reason[TASK_REASON_MAX]; /* text with a NUL */
     uint64_t sent;                /* bytes over the network. A bawn-task of before has not written it */
+    struct task_traffic traffic;  /* the same */
+    uint64_t times[TASK_TIMES];   /* the same: times_us of `bawn run`, in nanoseconds */
 };
 
 enum task_msg_type {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ids and tokens: digits of base 62 by rejection, so that each is as likely as the others. */
-#include "service/core/randid.h"
+#include "os/randid.h"
 
 #include <errno.h>
 #include <stdio.h>
