@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "config/settings.h"
 #include "jail/plan/plan.h"
@@ -16,6 +17,7 @@
 #include "workspace/git/gittracked.h"
 #include "workspace/hide/ignore_scan.h"
 #include "workspace/hide/pin.h"
+#include "workspace/hide/walk_memo.h"
 
 /* In direct and read-only mode each hidden path is a mount; elsewhere it is only an entry of a folder in memory. */
 enum { COVERS_MAX = 1000, ABSENCES_MAX = 100000, LITERAL_MAX = 8192 };
@@ -156,8 +158,28 @@ static int hide_replaced(struct hiding *h, enum workspace_mode mode, struct err 
     return r;
 }
 
+/* A search that failed is not remembered. */
+static int hide_by_rules(struct hiding *h, bool record, struct err *err) {
+    CLEANUP(walk_memo_done) struct walk_memo memo = WALK_MEMO_INIT;
+    CLEANUP(freep) char *dir = NULL, *path = NULL;
+    char name[SHA256_HEX_SIZE];
+    int r = walk_memo_folder(h->facts->environ_, h->facts->home, &dir, err);
+
+    if (r < 0 || !dir)
+        return r < 0 ? r : ignore_scan(h->to->rules, h->top, hide_found, h, err);
+    sha256_hex(h->facts->workspace, strlen(h->facts->workspace), name);
+    path = str_dupf("%s/%s", dir, name);
+    if (!path)
+        return err_oom(err);
+    walk_memo_load(&memo, path);
+    r = ignore_scan_memo(h->to->rules, h->top, &memo, hide_found, h, err);
+    if (r == 0 && record)
+        walk_memo_store(&memo, dir, name);
+    return r;
+}
+
 static int hide_all(struct hiding *h, bool record, struct err *err) {
-    int r = ignore_scan(h->to->rules, h->top, hide_found, h, err);
+    int r = hide_by_rules(h, record, err);
 
     if (r < 0 || (r = hide_accepted(h, record, err)) < 0 || (r = hide_links(h, err)) < 0 || (r = hide_objects(h, err)) < 0 ||
         (r = gittracked_find(h->top, &h->to->paths, &h->to->tracked, err)) < 0)

@@ -17,6 +17,7 @@
 #include "service/task/taskfiles_priv.h"
 #include "supervisor/session/volumes.h"
 #include "workspace/hide/pin.h"
+#include "workspace/hide/walk_memo.h"
 
 static int forgotten(int r, const char *path, struct err *err) {
     return r < 0 && r != -ENOENT ? err_sys(err, r, "remove '%s'", path) : 0;
@@ -29,18 +30,27 @@ static int forget_volumes(const char *workspace, const char *home, struct err *e
     return r < 0 || !path ? r : forgotten(remove_tree(AT_FDCWD, path), path, err);
 }
 
-static int forget_rules(const char *workspace, const char *home, struct err *err) {
-    CLEANUP(freep) char *dir = NULL, *path = NULL;
+/* A file that is named by the hash of the workspace's path; dir may be NULL. */
+static int forget_hashed(const char *dir, const char *workspace, struct err *err) {
+    CLEANUP(freep) char *path = NULL;
     char name[SHA256_HEX_SIZE];
-    int r = pin_folder(environ, home, &dir, err);
 
-    if (r < 0 || !dir)
-        return r;
+    if (!dir)
+        return 0;
     sha256_hex(workspace, strlen(workspace), name);
     path = str_dupf("%s/%s", dir, name);
     if (!path)
         return err_oom(err);
     return forgotten(unlink(path) < 0 ? -errno : 0, path, err);
+}
+
+static int forget_rules(const char *workspace, const char *home, struct err *err) {
+    CLEANUP(freep) char *pins = NULL, *walks = NULL;
+    int r = pin_folder(environ, home, &pins, err);
+
+    r = r < 0 ? r : forget_hashed(pins, workspace, err);
+    r = r < 0 ? r : walk_memo_folder(environ, home, &walks, err);
+    return r < 0 ? r : forget_hashed(walks, workspace, err);
 }
 
 int taskfiles_forget(char **args, struct err *err) {

@@ -264,38 +264,48 @@ static void incoming_done(struct incoming *in) {
     closep(&in->fd);
 }
 
-static bool handle_one(struct guard_link *g) {
+static void handle_message(struct guard_link *g, const struct incoming *in) {
+    if (in->head.type == GUARD_MSG_TOUCH)
+        on_touch(g, in);
+    else if (in->head.type == GUARD_MSG_REFUSED)
+        on_refused(g, in);
+    else if (in->head.type == GUARD_MSG_SHARE)
+        on_share(g, in);
+    else if (in->head.type == GUARD_MSG_OPEN)
+        on_open(g, in);
+    else if (in->head.type == GUARD_MSG_LOOK || in->head.type == GUARD_MSG_MAKING || in->head.type == GUARD_MSG_MADE)
+        on_names(g, in);
+    else
+        hang_up(g, "bawn-init sent a message of no known kind");
+}
+
+enum handled { HANDLED_NONE, HANDLED_ONE, HANDLED_ANSWERED };
+
+static enum handled handle_one(struct guard_link *g) {
     CLEANUP(incoming_done) struct incoming in = {.fd = -1};
     int r = receive_message(g, &in);
 
     if (r == 0)
-        return false;
+        return HANDLED_NONE;
     if (r == -EPIPE || r == -ECONNRESET)
         closep(&g->sock);
     else if (r < 0)
         hang_up(g, "bawn-init sent something that is no message");
-    else if (in.head.type == GUARD_MSG_TOUCH)
-        on_touch(g, &in);
-    else if (in.head.type == GUARD_MSG_REFUSED)
-        on_refused(g, &in);
-    else if (in.head.type == GUARD_MSG_SHARE)
-        on_share(g, &in);
-    else if (in.head.type == GUARD_MSG_OPEN)
-        on_open(g, &in);
-    else if (in.head.type == GUARD_MSG_LOOK || in.head.type == GUARD_MSG_MAKING || in.head.type == GUARD_MSG_MADE)
-        on_names(g, &in);
     else
-        hang_up(g, "bawn-init sent a message of no known kind");
-    return g->sock >= 0;
+        handle_message(g, &in);
+    if (g->sock < 0)
+        return HANDLED_NONE;
+    return in.head.type == GUARD_MSG_TOUCH && in.head.wait ? HANDLED_ANSWERED : HANDLED_ONE;
 }
 
+/* Whoever waited for an answer has sent nothing since; what comes next wakes us. */
 void guard_handle(struct guard_link *g) {
-    for (int i = 0; g->sock >= 0 && i < BATCH && handle_one(g); i++)
+    for (int i = 0; g->sock >= 0 && i < BATCH && handle_one(g) == HANDLED_ONE; i++)
         ;
 }
 
 void guard_finish(struct guard_link *g) {
-    while (g->sock >= 0 && handle_one(g))
+    while (g->sock >= 0 && handle_one(g) != HANDLED_NONE)
         ;
     closep(&g->sock);
 }

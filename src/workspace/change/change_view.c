@@ -64,8 +64,7 @@ int view_of_entry(const struct journal *j, const struct journal_entry *e, struct
         [JOURNAL_DIR] = S_IFDIR, [JOURNAL_OTHER] = S_IFIFO, /* which one is not known */
     };
     /* A number is not enough: a hard link may have been written to since. */
-    CLEANUP(closep) int blob = e->kind == JOURNAL_FILE ? journal_blob(j, e) : -1;
-    struct change_view v = {.dir = -1, .entry = e, .unknown = e->kind == JOURNAL_FILE && blob < 0};
+    struct change_view v = {.dir = -1, .entry = e, .unknown = e->kind == JOURNAL_FILE && !journal_has(j, e)};
 
     v.st.st_dev = (dev_t)e->dev;
     v.st.st_ino = (ino_t)e->ino;

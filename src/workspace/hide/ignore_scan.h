@@ -31,5 +31,9 @@ typedef int ignore_found_fn(const struct ignore_found *f, void *arg, struct err 
  */
 int ignore_scan(struct ignore *ig, int root, ignore_found_fn *found, void *arg, struct err *err);
 
+/* The same with what an earlier one met (workspace/hide/walk_memo.h), which it replaces by what this one meets; NULL: none. ig is empty. */
+struct walk_memo;
+int ignore_scan_memo(struct ignore *ig, int root, struct walk_memo *memo, ignore_found_fn *found, void *arg, struct err *err);
+
 /* The same walk by the rules that ig has already; no file of the tree is read, and no default added. */
 int ignore_scan_by(struct ignore *ig, int root, ignore_found_fn *found, void *arg, struct err *err);

@@ -320,6 +320,8 @@ static int open_files(struct journal *j, int dir) {
         return -errno;
     j->key >>= 3; /* below the prime */
     r = load_journal(j);
+    if (r == 0 && !j->write && j->pack_end > 0)
+        journal_open_pack(j);
     return r == 0 && j->write ? begin_writing(j) : r;
 }
 

@@ -58,5 +58,6 @@ size_t journal_count(const struct journal *j);
 const struct journal_entry *journal_at(const struct journal *j, size_t i); /* in the order of adding */
 /* Descriptor of the content; -ENOENT: not stored. */
 int journal_blob(const struct journal *j, const struct journal_entry *e);
-size_t journal_not_stored(const struct journal *j); /* files whose content was not stored, but for those */
-size_t journal_named(const struct journal *j);      /* files that were recorded by name only */
+bool journal_has(const struct journal *j, const struct journal_entry *e); /* whether it would find one */
+size_t journal_not_stored(const struct journal *j);                       /* files whose content was not stored, but for those */
+size_t journal_named(const struct journal *j);                            /* files that were recorded by name only */

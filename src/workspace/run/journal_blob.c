@@ -157,14 +157,28 @@ static int open_stored(const struct journal *j, const char *name) {
     return S_ISREG(st.st_mode) ? TAKE_FD(fd) : -ENOENT;
 }
 
+void journal_open_pack(struct journal *j) {
+    struct stat st;
+
+    j->pack = open_stored(j, JOURNAL_PACK);
+    if (j->pack < 0 || fstat(j->pack, &st) < 0)
+        j->pack = -1;
+    else
+        j->pack_size = (uint64_t)st.st_size;
+}
+
 /* A file in memory: readers want one that begins and ends with the content. */
 static int unpack(const struct journal *j, const struct journal_entry *e) {
-    CLEANUP(closep) int pack = open_stored(j, JOURNAL_PACK), fd = -1;
-    CLEANUP(freep) char *data = malloc(e->size + 1);
+    CLEANUP(closep) int own = j->pack < 0 ? open_stored(j, JOURNAL_PACK) : -1, fd = -1;
+    int pack = j->pack < 0 ? own : j->pack;
+    CLEANUP(freep) char *data = NULL;
     ssize_t n;
 
-    if (pack < 0 || !data || e->size > JOURNAL_PACKED_MAX)
-        return pack < 0 ? pack : data ? -ENOENT : -ENOMEM;
+    if (pack < 0 || e->size > JOURNAL_PACKED_MAX)
+        return pack < 0 ? pack : -ENOENT;
+    data = malloc(e->size + 1);
+    if (!data)
+        return -ENOMEM;
     n = pread(pack, data, e->size, (off_t)e->blob - 1);
     if (n != (ssize_t)e->size)
         return n < 0 ? -errno : -ENOENT;
@@ -175,6 +189,17 @@ static int unpack(const struct journal *j, const struct journal_entry *e) {
     if (n < 0 || lseek(fd, 0, SEEK_SET) < 0)
         return n < 0 ? (int)n : -errno;
     return TAKE_FD(fd);
+}
+
+bool journal_has(const struct journal *j, const struct journal_entry *e) {
+    const struct journal_slot *s = e->blob ? journal_lookup(j, e->path, journal_hash(j, e->path)) : NULL;
+    CLEANUP(closep) int fd = -1;
+
+    if (s && s->form == JOURNAL_PACKED && !j->write)
+        return j->pack >= 0 && e->size <= JOURNAL_PACKED_MAX && e->blob - 1 <= j->pack_size &&
+               e->size <= j->pack_size - (e->blob - 1);
+    fd = journal_blob(j, e);
+    return fd >= 0;
 }
 
 int journal_blob(const struct journal *j, const struct journal_entry *e) {

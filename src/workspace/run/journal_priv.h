@@ -47,8 +47,9 @@ struct journal {
     uint64_t key; /* of the hash: paths are chosen by the sandbox, which must not be able to make them collide */
     uint64_t end; /* of the last whole record in the file */
     uint64_t last_blob, stored_bytes;
-    uint64_t pack_end; /* of what records lead to */
-    char *packing;     /* JOURNAL_PACKED_MAX + 1 bytes; NULL until they are needed */
+    uint64_t pack_end;  /* of what records lead to */
+    uint64_t pack_size; /* for reading: of the file */
+    char *packing;      /* JOURNAL_PACKED_MAX + 1 bytes; NULL until they are needed */
     size_t not_stored, named;
     char *loaded; /* the file as it was when it was opened */
     struct buf record, path, link, xattrs;
@@ -65,4 +66,6 @@ struct journal_slot *journal_lookup(const struct journal *j, const char *path, u
 /* journal_blob.c: stores the content. ret->blob is 0 if it is too large; sets size and mtime to those of what was stored. */
 int journal_keep(struct journal *j, int content, bool keep_inode, int host_dir, struct journal_entry *e,
                  enum journal_form *ret_form);
+/* For reading, once the records are there: the pack, which may be missing. */
+void journal_open_pack(struct journal *j);
 void journal_unkeep(struct journal *j, const struct journal_slot *s);
