@@ -21,7 +21,7 @@
 
 enum { BUNDLE_MAX = 64 * 1024 * 1024 };
 
-static const char prefix[] = "bawn-run-", anyone[] = "/tmp";
+static const char prefix[] = PRIVATE_DIR_PREFIX, anyone[] = "/tmp";
 
 /* What is mounted inside has modes that let others in, and files that the inside made set-user-ID: no other user gets there. */
 static int check_place(const char *place, struct err *err) {
@@ -97,6 +97,9 @@ int private_dir_fill(const struct plan *p, struct err *err) {
         r = make_one(p, p->home, 0700, err);
     if (r == 0 && p->bundle)
         r = copy_bundle(p, err);
+    if (r == 0 && (mkdir(p->run, 0755) < 0 || chmod(p->run, 0755) < 0))
+        r = err_sys(err, -errno, "private folder '%s'", p->run);
+    r = r < 0 ? r : private_home_fill(p, err);
     if (r == 0 && p->ids.by_root && chown(p->private_dir, p->ids.host_uid, p->ids.host_gid) < 0)
         r = err_sys(err, -errno, "private folder '%s'", p->private_dir);
     return r;

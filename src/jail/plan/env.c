@@ -159,7 +159,11 @@ static int add_path(const struct settings *s, const struct host_facts *h, const 
     if (!b.len || str_eq(buf_str(&b), PLAN_NESTED_BIN))
         buf_addf(&b, "%s%s", b.len ? ":" : "", path_default);
     if (p->network && in->credentials.program) /* last: it only stands in for what is missing */
-        buf_adds(&b, ":" PLAN_INSIDE_BIN);
+        buf_addf(&b, ":%s", plan_bin(p));
+    if (p->run) { /* first: ssh has to be told where the home is */
+        put_var(p, str_dupf("PATH=%s/first:%s", p->run, buf_str(&b)), strlen("PATH"));
+        return 0;
+    }
     if (has_installed(in, p)) /* first: what was installed inside is meant to be found */
         put_var(p, str_dupf("PATH=%s/" PLAN_INSTALLED "/bin:%s", p->home, buf_str(&b)), strlen("PATH"));
     else
@@ -236,6 +240,20 @@ static void add_tools(const struct settings *s, const struct plan_input *in, str
         put_var(p, strdup(env->v[i]), strcspn(env->v[i], "="));
 }
 
+static void set_browser(const struct settings *s, struct plan *p) {
+    CLEANUP(freep) char *program = str_dupf("%s/xdg-open", plan_bin(p));
+
+    p->failed |= !program;
+    set_unnamed(s, p, "BROWSER", program);
+}
+
+static void set_gitconfig(const struct settings *s, struct plan *p) {
+    CLEANUP(freep) char *path = str_dupf("%s/" PLAN_BARE_GITCONFIG, p->run);
+
+    p->failed |= !path;
+    set_unnamed(s, p, "GIT_CONFIG_SYSTEM", path);
+}
+
 /* Placeholders and sockets: settings that name one of these variables mean the real thing, which must not get in. */
 static void add_credentials(const struct settings *s, const struct plan_input *in, struct plan *p) {
     for (size_t i = 0; in->credentials.env && i < in->credentials.env->len; i++) {
@@ -248,8 +266,8 @@ static void add_credentials(const struct settings *s, const struct plan_input *i
         else
             put_var(p, strdup(item), equals ? (size_t)(equals - item) : strlen(item));
     }
-    if (in->credentials.program && p->rung == RUNG_FULL)
-        set_unnamed(s, p, "BROWSER", PLAN_INSIDE_BIN "/xdg-open");
+    if (in->credentials.program)
+        set_browser(s, p);
 }
 
 /* What an image says, but for what Bawn decides. Languages of the host are mostly not in there. */
@@ -308,6 +326,8 @@ int plan_make_env(const struct settings *s, const struct host_facts *h, const st
     if (p->network)
         add_network(s, in, p);
     add_tools(s, in, p);
+    if (p->run)
+        set_gitconfig(s, p);
     for (size_t i = 0; i < s->n_env; i++)
         set_var(p, s->env[i].name, s->env[i].value ? s->env[i].value : host_value(h, s->env[i].name));
     if (p->network)

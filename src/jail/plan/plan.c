@@ -240,6 +240,7 @@ static int make_parts(const struct settings *s, const struct host_facts *h, cons
         return r;
     plan_make_trust(in, p);
     plan_make_credentials(in, p);
+    plan_make_bare_home(in, p);
     if (p->home_persistent)
         mark_home(p);
     r = plan_make_env(s, h, in, p, err);

@@ -131,6 +131,7 @@ struct plan_cache {
 extern const struct plan_cache plan_caches[];
 extern const size_t n_plan_caches;
 
+#define PLAN_BARE_GITCONFIG "gitconfig"
 #define PLAN_CERTS "certs"
 #define PLAN_BUNDLE "ca-certificates.crt"
 
@@ -145,6 +146,7 @@ struct plan {
     const struct plan_image *image;                              /* borrowed; NULL: none */
     const char *cwd;                                             /* of the command */
     const char *hostname, *workspace, *home, *tmp, *private_dir; /* private_dir: NULL where nothing is in it */
+    const char *run, *bin;                                       /* landlock rung: what /run/bawn and PLAN_INSIDE_BIN are (plan_bare.c) */
     const char *
         bundle; /* of certificates, which is copied to private_dir/PLAN_CERTS: root's folders are closed to the owner of the workspace */
     bool home_persistent;
@@ -189,6 +191,8 @@ void plan_add_home_file(struct plan *p, const char *name, const char *in_run, co
 void plan_make_home(const struct plan_input *in, struct plan *p);
 void plan_make_trust(const struct plan_input *in, struct plan *p); /* the sandbox's CA, for programs that look for files */
 void plan_make_credentials(const struct plan_input *in, struct plan *p);
+void plan_make_bare_home(const struct plan_input *in, struct plan *p); /* plan_bare.c: all of it in the landlock rung */
+const char *plan_bin(const struct plan *p);                            /* where the programs of Bawn's own are inside */
 void plan_nested_ids(struct plan_ids *ids);
 void plan_make_nested(struct plan *p); /* what a container engine inside needs */
 int plan_make_root(const struct settings *s, const struct host_facts *h, const struct plan_input *in, struct plan *p,

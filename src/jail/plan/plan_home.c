@@ -147,7 +147,7 @@ void plan_make_trust(const struct plan_input *in, struct plan *p) {
         add_trust(in, p, "/etc/ssl/certs", "certs");
     if (in->trust.pki || in->image) /* over a file of the host's folder, which is there as a whole */
         add_trust(in, p, fedora_bundle, "certs/ca-certificates.crt");
-    if (in->trust.nss)
+    if (in->trust.nss && p->rung == RUNG_FULL)
         add_nss(in, p);
 }
 
@@ -196,13 +196,15 @@ void plan_make_credentials(const struct plan_input *in, struct plan *p) {
         return;
     add_ours(p, PLAN_SSH_SOCKET, in->credentials.ssh_socket);
     add_ours(p, PLAN_CREDENTIAL_SOCKET, in->credentials.credential_socket);
+    add_ours(p, PLAN_INSIDE_BIN "/bawn-inside", in->credentials.program);
+    if (p->rung != RUNG_FULL) /* plan_bare.c */
+        return;
     if (in->credentials.known_hosts) { /* ssh wants this folder to be the user's alone */
         plan_add_own(p, (struct step){.kind = STEP_DIR, .mode = 0700}, str_dupf("%s/.ssh", p->home), NULL);
         plan_add_home_file(p, ".ssh/known_hosts", "known_hosts", in->credentials.known_hosts);
     }
     if (in->credentials.gitignore)
         plan_add_home_file(p, ".gitignore_global", "gitignore_global", in->credentials.gitignore);
-    add_ours(p, PLAN_INSIDE_BIN "/bawn-inside", in->credentials.program);
     if (in->credentials.program) {
         plan_add(p, (struct step){STEP_SYMLINK, PLAN_INSIDE_BIN "/xdg-open", "bawn-inside"});
         plan_add(p, (struct step){STEP_SYMLINK, PLAN_INSIDE_BIN "/bawn-key", "bawn-inside"});
