@@ -298,7 +298,7 @@ static enum handled handle_one(struct guard_link *g) {
     return in.head.type == GUARD_MSG_TOUCH && in.head.wait ? HANDLED_ANSWERED : HANDLED_ONE;
 }
 
-/* Whoever waited for an answer has sent nothing since; what comes next wakes us. */
+/* A guard that waited for an answer has sent nothing since; what comes next wakes us. */
 void guard_handle(struct guard_link *g) {
     for (int i = 0; g->sock >= 0 && i < BATCH && handle_one(g) == HANDLED_ONE; i++)
         ;
