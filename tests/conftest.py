@@ -256,7 +256,8 @@ ONE_USER = {"test_git_state.py", "test_git_content.py", "test_vault.py", "test_s
             "test_exec_jobs.py", "test_keep.py", "test_kept_kill9.py", "test_files.py", "test_batch.py", "test_verb_errors.py", "test_registry.py",
             "test_audit_meddling.py", "test_pool.py", "test_cp.py", "test_kept_home.py", "test_kept_limits.py", "test_kept_walls.py", "test_top.py", "test_image_unpack.py", "test_image_registry.py",
             "test_review_installs.py", "test_kernel.py", "test_hidden.py", "test_host_saves.py", "test_hidden_late.py", "test_review.py", "test_git_home.py",
-            "test_front_attacks.py", "test_front_schema.py", "test_front_terminal.py", "test_machines.py", "test_seatbelt.py"}
+            "test_front_attacks.py", "test_front_schema.py", "test_front_terminal.py", "test_machines.py", "test_seatbelt.py", "test_behaviour.py", "test_walls.py",
+            "test_containers.py", "test_missing_features.py", "test_kill9.py", "test_run.py", "test_modes.py", "test_modes_sync.py", "test_modes_stress.py", "test_far.py"}
 
 
 def other_user_runs(item):
