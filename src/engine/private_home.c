@@ -110,7 +110,9 @@ int private_home_fill(const struct plan *p, struct err *err) {
         if ((s->kind != STEP_FILE && s->kind != STEP_SYMLINK && s->kind != STEP_DIR) || (!at_home && !str_below(s->to, p->run)))
             continue;
         r = make_step(p, at_home ? p->home : p->run, s);
-        if (r < 0 && !(at_home && p->home_persistent)) /* there it is an offer */
+        if (at_home && (p->home_persistent || r == -ENOTDIR || r == -ELOOP)) /* an offer; or below a link to a cache */
+            continue;
+        if (r < 0)
             return err_sys(err, r, "make '%s' for the sandbox", s->to);
     }
     return 0;

@@ -32,8 +32,11 @@ from lines import json_lines  # noqa: E402
 
 
 def pytest_collection_modifyitems(config, items):
-    """Each runs as one of the two users, chosen by name, because agents are slow; BAWN_ALL=1: as both."""
+    """Each runs as one of the two users, chosen by name, because agents are slow, and one of them in the landlock rung; BAWN_ALL=1: all as both."""
     def is_left_out(item):
+        words = set(item.callspec.id.split("-")) if hasattr(item, "callspec") else set()
+        if item.path.parent == HERE and "landlock" in words:
+            return "root" in words or ("claude" not in words and not os.environ.get("BAWN_ALL"))
         users = {"root", "user"} & set(getattr(item, "callspec").id.split("-")) if hasattr(item, "callspec") else set()
         if item.path.parent != HERE or not users or os.environ.get("BAWN_ALL"):
             return False
@@ -43,6 +46,11 @@ def pytest_collection_modifyitems(config, items):
     out = [item for item in items if is_left_out(item)]
     items[:] = [item for item in items if item not in out]
     config.hook.pytest_deselected(items=out)
+
+
+def pytest_generate_tests(metafunc):
+    if metafunc.function.__name__ == "test_agent_inside":
+        metafunc.parametrize("rung", ["full", "landlock"], indirect=True)
 
 
 def load_network():

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bawn in a container as most are: docker's own seccomp profile, an ordinary user, no capabilities, no new privileges, no user namespaces. There it is the
+"""Bawn in a container as most are: docker's or podman's own seccomp profile, an ordinary user, no capabilities, no new privileges, no user namespaces. There it is the
 landlock rung, with a network by rules. The daemon is in the network of tests/network, which leads nowhere else."""
 
 import io
 import pathlib
+import shutil
+import subprocess
 import tarfile
+import tempfile
 
 import pytest
 
@@ -17,9 +20,32 @@ IMAGE = "bawn-test-host"
 class DockerIn(Docker):
     """Containers with --network host have the daemon's network: that of the process."""
 
+    options = ()
+
     def __init__(self, group, pid):
         self.BEFORE = ["nsenter", f"--net=/proc/{pid}/ns/net", "--"]
         super().__init__(group)
+
+
+class PodmanIn:
+    """podman without a service: containers have the network of the one who calls it."""
+
+    options = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096")  # the usual ones may be above what this machine allows
+
+    def __init__(self, pid):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="bawn-podman.", dir="/var/tmp"))
+        self.before = ["nsenter", f"--net=/proc/{pid}/ns/net", "--", "podman", "--root", self.folder / "data", "--runroot", self.folder / "run",
+                       "--runtime", "runc", "--cgroup-manager", "cgroupfs"]
+
+    def call(self, *args):
+        env = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(self.folder)}
+        return subprocess.run([*self.before, *args], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def end(self):
+        for line in reversed(pathlib.Path("/proc/self/mountinfo").read_text().splitlines()):
+            if line.split()[4].startswith(f"{self.folder}/"):
+                subprocess.run(["umount", "-l", line.split()[4]], check=False)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def skeleton():
@@ -37,9 +63,9 @@ def skeleton():
     return out.getvalue()
 
 
-@pytest.fixture(scope="module")
-def inner_docker(inter_net):  # noqa: F811
-    d = DockerIn("root", inter_net.outer)
+@pytest.fixture(scope="module", params=["docker", "podman"])
+def inner_engine(request, inter_net):  # noqa: F811
+    d = DockerIn("root", inter_net.outer) if request.param == "docker" else PodmanIn(inter_net.outer)
     (d.folder / "root.tar").write_bytes(skeleton())
     done = d.call("import", d.folder / "root.tar", IMAGE)
     assert done.returncode == 0, done
@@ -48,17 +74,17 @@ def inner_docker(inter_net):  # noqa: F811
 
 
 @pytest.fixture
-def contained(inner_docker, inter_net, user_runner):  # noqa: F811
+def contained(inner_engine, inter_net, user_runner):  # noqa: F811
     """contained(*cmd): the command in such a container, with the workspace, the home and Bawn."""
     runner, world = user_runner, inter_net
     etc = ("passwd", "group", "nsswitch.conf", "ld.so.cache", "alternatives", "ssl")
     read = ["/usr", *(f"/etc/{name}" for name in etc), str(pathlib.Path(runner.path).resolve().parents[1])]
     mounts = [*(f"{p}:{p}:ro" for p in read), f"{world.folder}/resolv.conf:/etc/resolv.conf:ro",
               f"{world.folder}/bundle.crt:/etc/ssl/certs/ca-certificates.crt:ro", f"{runner.top}:{runner.top}"]
-    options = ["--rm", "--network", "host", "--user", f"{runner.user.pw_uid}:{runner.user.pw_gid}", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
+    options = ["--rm", *inner_engine.options, "--network", "host", "--user", f"{runner.user.pw_uid}:{runner.user.pw_gid}", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
                "--workdir", str(runner.workspace), "--env", f"HOME={runner.home}", "--env", "PATH=/usr/bin:/bin", *(w for m in mounts for w in ("--volume", m))]
     net = Net(world, runner)
-    net.run = lambda *cmd: inner_docker.call("run", *options, IMAGE, *map(str, cmd))
+    net.run = lambda *cmd: inner_engine.call("run", *options, IMAGE, *map(str, cmd))
     net.inside = lambda *cmd: net.run(runner.path, "run", "--allow", "ok.example.com", "--", *cmd)
     yield net
     net.end()

@@ -151,14 +151,16 @@ def inter_net():
 
 # Run in the landlock rung, too: the same promises where user namespaces are denied, with sockets by the guard.
 BOTH_RUNGS = {"test_reach", "test_own_servers", "test_publish", "test_credentials", "test_denials", "test_attack_denied", "test_attack_http", "test_attack_policy",
-              "test_attack_websocket", "test_attack_addresses", "test_attack_dns", "test_attack_log", "test_attack_names", "test_attack_sandbox"}
+              "test_attack_websocket", "test_attack_addresses", "test_attack_dns", "test_attack_log", "test_attack_names", "test_attack_sandbox",
+              "test_secret_attacks", "test_secret_clients", "test_secret_echo", "test_secret_oauth", "test_secret_oracle", "test_secret_processes",
+              "test_secret_socket", "test_secret_ssh", "test_ask", "test_request", "test_denied_clients"}
 
 
 # What is different there, and why; the names of tests.
 LACKS = {
     "UDP": {"test_addrconfig_with_musl", "test_dns[+notcp]", "test_dns_without_edns", "test_dns[+tcp]", "test_clients_without_proxy[curl, empty environment]"},
     "interfaces of its own": {"test_addrconfig", "test_no_connection_comes_from_the_address_that_counts", "test_a_server_on_every_address_inside"},
-    "mounts, for files in /etc and programs of Bawn's inside": {"test_names_of_an_own_server[wget]", "test_other_pages_are_only_shown"},
+    "mounts, for files in /etc and programs of Bawn's inside": {"test_names_of_an_own_server[wget]", "test_other_pages_are_only_shown", "test_credentials_over_a_restart"},
     "names of its own for programs, which ask the proxy instead": {"test_curl_says_why"},
 }
 

@@ -127,11 +127,13 @@ def test_client(net, name):
     command = [word.replace("HOST", host) for word in (["sh", "-c", command] if isinstance(command, str) else command)]
     r = net.sandbox(*command, allow=["ok.example.com"])
     out = (r.out + r.err.split(b"\nbawn: ")[0]).decode()
+    assert net.queries() == [] and net.hits() == [], "nothing was looked up, and no server was contacted"
+    assert f"{host}:{port}".encode() in r.err and b"BAWN_NET_DENIED_HOST" in r.err, "the run's own summary has it in any case"
+    if net.rung == "landlock":  # clients ask a proxy there, which says it in the words of proxies
+        return
     line = f"Bawn denied {host}:{port} (no rule allows it), see http://bawn.internal/why"
     assert (line in out) == (shows == "line"), r
     assert ("403" in out) or shows != "403", r
-    assert net.queries() == [] and net.hits() == [], "nothing was looked up, and no server was contacted"
-    assert f"{host}:{port}".encode() in r.err and b"BAWN_NET_DENIED_HOST" in r.err, "the run's own summary has it in any case"
     row = show(name, port, r.rc, shows, words_of(out, host))
     if os.environ.get("BAWN_WRITE_TABLE"):
         write_row(name, row)

@@ -196,7 +196,7 @@ def test_keep_alive(clients):
 
 def test_many_at_once(clients):
     """A hundred streams of one HTTP/2 connection, before the value has been fetched for the first."""
-    r = clients.works("key", script="curl -fsS --http2 -Z --parallel-max 100 -o '/tmp/o#1' 'https://key.example.com/[1-100]' && cat /tmp/o*")
+    r = clients.works("key", script="curl -fsS --http2 -Z --parallel-max 100 -o \"$TMPDIR/o#1\" 'https://key.example.com/[1-100]' && cat $TMPDIR/o*")
     assert len({s["path"] for s in clients.seen()}) == 100 and r.out.count(b"*" * len(VALUES["key"])) == 100
     assert b"credentials: key 100 times (key.example.com)" in r.err, r
 
@@ -278,7 +278,7 @@ def test_node(clients):
 
 GIT = """
 export GIT_TERMINAL_PROMPT=0 GIT_AUTHOR_NAME=x GIT_AUTHOR_EMAIL=x@example.com GIT_COMMITTER_NAME=x GIT_COMMITTER_EMAIL=x@example.com
-cd /tmp
+cd $TMPDIR
 git clone -q https://git.example.com/demo.git one
 cd one
 head -c 3000000 /dev/urandom > {name}; git add {name}; git commit -q -m {name}; git push -q origin HEAD:{name}
@@ -300,14 +300,14 @@ def test_git(clients):
 
 
 NPM = """
-npm="npm --registry https://npm.example.com/ --no-audit --no-fund --no-update-notifier --cache /tmp/npm"
+npm="npm --registry https://npm.example.com/ --no-audit --no-fund --no-update-notifier --cache $TMPDIR/npm"
 echo '//npm.example.com/:_authToken=${NPM_TOKEN}' > $HOME/.npmrc
 mkdir package other
 cd package; echo "{\\"name\\": \\"$1\\", \\"version\\": \\"1.0.0\\"}" > package.json; echo "module.exports = 'published'" > index.js
 $npm publish
 cd ../other; echo '{"name": "x", "version": "1.0.0"}' > package.json
 $npm install $1; node -p "require('$1')"
-rm -r $HOME/.npmrc node_modules package-lock.json /tmp/npm; $npm install $1; node -p "require('$1')"
+rm -r $HOME/.npmrc node_modules package-lock.json $TMPDIR/npm; $npm install $1; node -p "require('$1')"
 """
 
 

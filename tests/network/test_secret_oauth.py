@@ -255,7 +255,7 @@ def test_pages_that_are_not_opened(login):
     """Pages that are no login are shown to the user, and what is no page of the web not even that."""
     login.define()
     opened, _, env = browser(login)
-    script = "import subprocess, sys\nfor url in sys.argv[1:]: print(subprocess.run(['/run/bawn/bin/xdg-open', url], stderr=subprocess.DEVNULL).returncode)"
+    script = "import os, subprocess, sys\nfor url in sys.argv[1:]: print(subprocess.run([os.environ['BROWSER'], url], stderr=subprocess.DEVNULL).returncode)"
     r = login.net.sandbox("/usr/bin/python3", "-c", script, *BAD, *ONLY_SHOWN, allow=[IDP], env={**login.env, **env})
     lines = r.err.decode().splitlines()
     assert [int(x) != 0 for x in r.out.split()] == [True] * len(BAD) + [False] * len(ONLY_SHOWN), r
