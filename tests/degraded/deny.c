@@ -24,7 +24,18 @@ struct denial {
 static const struct denial denials[] = {
     {"userns", "clone", EPERM, CLONE_NEWUSER, CLONE_NEWUSER},
     {"userns", "unshare", EPERM, CLONE_NEWUSER, CLONE_NEWUSER},
-    {"userns", "clone3", ENOSYS, 0, 0}, /* its flags are in memory, where no filter looks */
+    {"userns", "clone3", ENOSYS, 0, 0},       /* its flags are in memory, where no filter looks */
+    {"hostname", "sethostname", EPERM, 0, 0}, /* as podman's profile does it */
+    {"netns", "clone", EPERM, CLONE_NEWNET, CLONE_NEWNET},
+    {"netns", "unshare", EPERM, CLONE_NEWNET, CLONE_NEWNET},
+    {"netns", "clone3", ENOSYS, 0, 0},
+    {"mounts", "mount", EPERM, 0, 0},
+    {"mounts", "open_tree", EPERM, 0, 0},
+    {"mounts", "move_mount", EPERM, 0, 0},
+    {"mounts", "fsopen", EPERM, 0, 0},
+    {"mounts", "fsmount", EPERM, 0, 0},
+    {"mounts", "mount_setattr", EPERM, 0, 0},
+    {"notify", "seccomp", EBUSY, SECCOMP_FILTER_FLAG_NEW_LISTENER, SECCOMP_FILTER_FLAG_NEW_LISTENER, 1},
     {"landlock", "landlock_create_ruleset", ENOSYS, 0, 0},
     {"landlock", "landlock_add_rule", ENOSYS, 0, 0},
     {"landlock", "landlock_restrict_self", ENOSYS, 0, 0},

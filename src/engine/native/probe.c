@@ -81,7 +81,15 @@ static int network_try(struct launch *l) {
     return a->f.network < 0 ? apply_network(l) : 0;
 }
 
-static int (*const launch_steps[])(struct launch *) = {apply_ids, network_try, apply_root, apply_enter};
+/* As apply_names() of launch.c. */
+static int name_try(struct launch *l) {
+    if (sethostname("bawn", strlen("bawn")) == 0)
+        return 0;
+    l->no_userns = errno == EPERM;
+    return err_sys(&l->err, -errno, "set the host name");
+}
+
+static int (*const launch_steps[])(struct launch *) = {apply_ids, network_try, name_try, apply_root, apply_enter};
 
 /* As child_main() of launch.c, without cgroup and exec. */
 static int inside(void *arg) {

@@ -136,6 +136,7 @@ static int clone_workspace(struct launch *l) {
             r = l->lower = mount_clone(AT_FDCWD, ".", false);
             r = r < 0 ? r : (l->run = mount_clone(AT_FDCWD, s->from, false));
         }
+        l->no_userns = r == -EPERM; /* a filter around us: no mounts */
         if (r < 0)
             return err_sys(&l->err, r, "workspace '%s'%s", l->plan->workspace, root_too_old(r));
     }

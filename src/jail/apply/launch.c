@@ -49,8 +49,10 @@ static int apply_cgroup(struct launch *l) {
 }
 
 static int apply_names(struct launch *l) {
-    if (sethostname(l->plan->hostname, strlen(l->plan->hostname)) < 0)
+    if (sethostname(l->plan->hostname, strlen(l->plan->hostname)) < 0) {
+        l->no_userns = errno == EPERM; /* podman's filter lets namespaces be made, and refuses this */
         return err_sys(&l->err, -errno, "set the host name");
+    }
     /* A session keyring of its own: keys of the user's login are not to be found (ATTACKS 79). */
     if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION, NULL, 0, 0, 0) < 0 && errno != ENOSYS)
         return err_sys(&l->err, -errno, "new session keyring");

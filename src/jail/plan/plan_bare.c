@@ -45,8 +45,8 @@ static void add_ssh(const struct plan_input *in, struct plan *p) {
         return;
     add_file(p, "known_hosts", 0444, strdup(in->credentials.known_hosts ? in->credentials.known_hosts : ""));
     add_file(p, "ssh_config", 0444,
-             str_dupf("Include \"%s/.ssh/config\"\nUserKnownHostsFile \"%s/.ssh/known_hosts\" \"%s/known_hosts\"\n", p->home, p->home,
-                      p->run));
+             str_dupf("Include \"%s/.ssh/config\"\nUserKnownHostsFile \"%s/.ssh/known_hosts\" \"%s/known_hosts\"\n", p->home,
+                      p->home, p->run));
     plan_add_own(p, (struct step){.kind = STEP_DIR, .mode = 0700}, str_dupf("%s/.ssh", p->home), NULL);
     for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
         CLEANUP(freep) char *program = str_dupf("/usr/bin/%s", programs[i]), *name = str_dupf("first/%s", programs[i]);
@@ -98,6 +98,7 @@ void plan_make_bare_home(const struct plan_input *in, struct plan *p) {
     add_git(in, p);
     if (p->network)
         add_credentials(in, p);
-    if (!p->ids.by_root || !p->ids.host_uid) /* else they are in folders of root's, which are closed to the owner of the workspace */
+    if (!p->ids.by_root ||
+        !p->ids.host_uid) /* else they are in folders of root's, which are closed to the owner of the workspace */
         add_folders(in, p);
 }
