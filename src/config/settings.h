@@ -53,6 +53,7 @@ enum setting {
     SETTING_PERSIST_CACHES,
     SETTING_HOME_TOOLS,
     SETTING_SYSTEM,
+    SETTING_SYSTEM_IDS,
     SETTING_BYPASS_TOOLS,
     SETTING_ENGINE_FLAGS,
     SETTING_KEEP_ALIVE,
@@ -97,6 +98,12 @@ enum system_view {
     SYSTEM_READ_ONLY,
     SYSTEM_WRITABLE /* a copy-on-write view, as root of the sandbox (jail/plan/plan_system.h) */
 };
+/* How many ids a writable system has. */
+enum system_ids {
+    SYSTEM_IDS_AUTO, /* many where they are available, else one */
+    SYSTEM_IDS_ONE,
+    SYSTEM_IDS_MANY
+};
 enum ssh_agent { SSH_AGENT_OFF, SSH_AGENT_AUTO, SSH_AGENT_ON };
 
 /* Some of the user's own things, by name. */
@@ -128,6 +135,7 @@ struct settings {
     char *profile; /* NULL: none named */
     char *image;   /* NULL: none named */
     enum system_view system_view;
+    enum system_ids system_ids;
     struct limits limits;
     struct {
         enum network mode;
@@ -177,7 +185,7 @@ struct settings {
 struct settings_flags {
     const char *mode; /* "require", "off", "auto" */
     const char *engine, *profile, *image, *cpus, *memory, *swap, *pids, *disk, *tmp, *timeout, *network, *ssh_agent;
-    const char *ask, *ask_timeout, *idle_timeout, *system_view;
+    const char *ask, *ask_timeout, *idle_timeout, *system_view, *system_ids;
     struct strv allow, deny; /* "HOST[:PORT]" or "@group" */
     struct strv publish;     /* "[ADDRESS:]INSIDE[:OUTSIDE]" */
     struct strv secrets;     /* names; with no_secrets: there are none */

@@ -16,8 +16,8 @@
 #include "os/copy.h"
 #include "os/dir.h"
 #include "os/fd.h"
+#include "os/idspace.h"
 #include "os/process.h"
-#include "os/remove.h"
 
 enum { BUNDLE_MAX = 64 * 1024 * 1024 };
 
@@ -107,7 +107,7 @@ int private_dir_fill(const struct plan *p, struct err *err) {
 
 void private_dir_remove(struct private_dir *d) {
     if (d->path)
-        remove_tree(AT_FDCWD, d->path);
+        idspace_remove_tree(AT_FDCWD, d->path);
     free(TAKE_PTR(d->path));
     closep(&d->fd);
 }
@@ -138,6 +138,6 @@ unsigned private_dir_sweep(const char *place) {
     dir_open_linked(place ? place : anyone, &d);
     while ((e = dir_next(&d)))
         if (is_left(d.fd, e->d_name))
-            n += remove_tree(d.fd, e->d_name) == 0;
+            n += idspace_remove_tree(d.fd, e->d_name) == 0;
     return n;
 }

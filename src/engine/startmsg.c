@@ -178,7 +178,7 @@ int startmsg_make(const struct engine_request *req, const struct cgroup *cg, int
 
     make_limits(req, cg, &m);
     if (p->writable_system || p->nested)
-        m.start.flags |= INIT_FLAG_ONE_ID;
+        m.start.flags |= plan_ids_many(&p->ids) ? INIT_FLAG_MANY_IDS : INIT_FLAG_ONE_ID;
     if (p->rung == RUNG_LANDLOCK) {
         m.start.flags |= INIT_FLAG_NO_PIDNS | (p->network ? INIT_FLAG_SOCKETS : 0u);
         m.start.landlock = INIT_LANDLOCK_WALL;

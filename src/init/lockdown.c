@@ -103,7 +103,9 @@ int lockdown(const struct init_start *s, enum lockdown_who who, struct err *err)
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(err, -errno, "no_new_privs");
     r = restrict_files(s, who, err);
-    r = r < 0 ? r : caps_drop_all(err);
+    r = r < 0 ? r : s->flags & INIT_FLAG_MANY_IDS ? caps_keep(caps_of_many_ids, err) : caps_drop_all(err);
     r = r < 0 ? r : filter_calls(s, who, err);
-    return r < 0 || !(s->flags & INIT_FLAG_ONE_ID) ? r : one_id_install(err);
+    if (r < 0 || !(s->flags & (INIT_FLAG_ONE_ID | INIT_FLAG_MANY_IDS)))
+        return r;
+    return one_id_install(s->flags & INIT_FLAG_MANY_IDS, err);
 }

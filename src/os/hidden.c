@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "os/dir.h"
 #include "os/fd.h"
-#include "os/remove.h"
+#include "os/idspace.h"
 
 static const char new_prefix[] = ".new-", gone_prefix[] = ".gone-";
 
@@ -88,7 +88,7 @@ int hidden_remove(int parent, int fd, const char *what, const char *name, struct
     r = hidden_retire(parent, fd, name, gone);
     if (r < 0)
         return err_sys(err, r, "remove %s '%s'", what, name);
-    r = remove_tree(parent, gone);
+    r = idspace_remove_tree(parent, gone);
     return r < 0 && r != -ENOENT ? err_sys(err, r, "remove %s '%s': something is left in '%s'", what, name, gone) : 0;
 }
 
@@ -116,7 +116,7 @@ static int retire_leftover(int parent, const char *name) {
 static int remove_leftover(int parent, const char *name) {
     CLEANUP(closep) int fd = open_locked(parent, name);
 
-    return fd >= 0 && remove_tree(parent, name) == 0;
+    return fd >= 0 && idspace_remove_tree(parent, name) == 0;
 }
 
 int hidden_sweep_gone(int parent) {

@@ -64,6 +64,8 @@ enum init_flag {
     INIT_FLAG_RESIDENT =
         64, /* no command of its own (argc 0): executes what INIT_MSG_EXEC asks for until the supervisor is gone */
     INIT_FLAG_ONE_ID = 128, /* calls that change owners and ids do nothing, and say that they did (jail/fence/one_id.h) */
+    INIT_FLAG_MANY_IDS =
+        512, /* root inside has the capabilities of caps_of_many_ids (jail/fence/caps.h); set-id bits are not set */
     INIT_FLAG_SOCKETS =
         256 /* no network namespace: the guard makes the sockets (init/guard/guard_sock.h). The first message is NETWORK, to init,
                                with the socket on which connections are handed to the gate */

@@ -9,7 +9,7 @@
 
 static_assert(sizeof(enum network) == sizeof(int) && sizeof(enum ssh_agent) == sizeof(int) &&
                   sizeof(enum sandbox_mode) == sizeof(int) && sizeof(enum ask_mode) == sizeof(int) &&
-                  sizeof(enum system_view) == sizeof(int),
+                  sizeof(enum system_view) == sizeof(int) && sizeof(enum system_ids) == sizeof(int),
               "words are read and written as int");
 
 struct field_word {
@@ -28,6 +28,8 @@ static const struct field_word ask_words[WORDS_MAX] = {{"auto", ASK_AUTO, 1}, {"
 static const struct field_word ssh_words[WORDS_MAX] = {
     {"off", SSH_AGENT_OFF, 0}, {"auto", SSH_AGENT_AUTO, 1}, {"on", SSH_AGENT_ON, 2}};
 static const struct field_word system_words[WORDS_MAX] = {{"read-only", SYSTEM_READ_ONLY, 0}, {"writable", SYSTEM_WRITABLE, 1}};
+static const struct field_word ids_words[WORDS_MAX] = {
+    {"auto", SYSTEM_IDS_AUTO, 1}, {"one", SYSTEM_IDS_ONE, 0}, {"many", SYSTEM_IDS_MANY, 1}};
 static const struct field_word mode_words[WORDS_MAX] = {
     {"auto", MODE_AUTO, 1}, {"require", MODE_REQUIRE, 0}, {"off", MODE_OFF, 2}};
 
@@ -69,6 +71,7 @@ static int word_merge(const struct field *f, struct settings *into, const struct
 const struct field_type type_network = {WORD, .from_text = word_from_text, .words = network_words};
 const struct field_type type_ask = {WORD, .from_text = word_from_text, .words = ask_words};
 const struct field_type type_system = {WORD, .from_text = word_from_text, .words = system_words};
+const struct field_type type_system_ids = {WORD, .from_text = word_from_text, .words = ids_words};
 const struct field_type type_ssh_agent = {WORD, .from_text = word_from_text, .words = ssh_words};
 
 static int mode_clamp(const struct field *f, struct settings *s, const struct settings *floor, struct err *err) {

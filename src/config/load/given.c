@@ -95,6 +95,7 @@ static const struct {
     FLAG(ask_timeout, ASK_TIMEOUT, "--ask-timeout"),
     FLAG(idle_timeout, IDLE_TIMEOUT, "--idle"),
     FLAG(system_view, SYSTEM, "--system"),
+    FLAG(system_ids, SYSTEM_IDS, "--system-ids"),
 };
 
 static int add_allow(struct settings *s, const char *text, struct err *err) {

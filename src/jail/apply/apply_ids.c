@@ -35,12 +35,15 @@ static int write_maps(uid_t inside_uid, uid_t host_uid, gid_t inside_gid, gid_t 
 
 int apply_ids(struct launch *l) {
     const struct plan_ids *ids = &l->plan->ids;
-    int r = l->blank ? 0 : write_maps(ids->inside_uid, ids->host_uid, ids->inside_gid, ids->host_gid);
+    const bool mapped = l->blank || plan_ids_many(ids);
+    int r = mapped ? 0 : write_maps(ids->inside_uid, ids->host_uid, ids->inside_gid, ids->host_gid);
 
     if (r < 0) {
         l->no_userns = r == -EPERM || r == -EACCES;
         return err_sys(&l->err, r, "map user ids");
     }
+    if (plan_ids_many(ids) && syscall(SYS_setgroups, 0, NULL) < 0)
+        return err_sys(&l->err, -errno, "leave the user's groups");
     /* The raw calls: glibc's would try to change "all threads", and ours share memory with the supervisor. */
     if (syscall(SYS_setresgid, ids->inside_gid, ids->inside_gid, ids->inside_gid) < 0 ||
         syscall(SYS_setresuid, ids->inside_uid, ids->inside_uid, ids->inside_uid) < 0)

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "os/idspace.h"
 
 struct plan;
 struct step;
@@ -39,6 +40,7 @@ struct launch {
     /* used by apply.c */
     int root_fd, child_init_fd, workspace_fd;
     int made_fd;    /* where places are made until the root is sealed: the root, or, of a template, the private areas */
+    int userns;     /* with several ids: made before the clone; -1: the child makes its own */
     int lower, run; /* overlay: the workspace, the run's folder; detached */
     int home_fd;    /* a persistent home, once it is there; -1: not yet */
     struct {
@@ -49,11 +51,15 @@ struct launch {
         int fd; /* -1: none yet */
         uid_t uid;
         gid_t gid;
-    } idmap;    /* by root: the last userns that mapped an owner, and whom */
-    int *trees; /* by root: idmapped mounts made before the clone, one per step, -1: none */
+        struct id_extent more; /* of uids; none: n is 0 */
+    } idmap;                   /* by root: the last userns that mapped an owner, and whom */
+    int *trees;                /* by root: idmapped mounts made before the clone, one per step, -1: none */
 };
 
 int jail_launch(struct launch *l, struct err *err);
+
+/* apply_many.c: the user namespace of a sandbox with several ids, into l->userns; by the starter. */
+int apply_many_userns(struct launch *l, struct err *err) MUST_USE;
 
 /* Steps of the child, in order (apply_*.c). */
 int apply_ids(struct launch *l);

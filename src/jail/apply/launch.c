@@ -119,7 +119,11 @@ int apply_exec(struct launch *l) {
 
 /* Executing bawn-init as an ordinary id empties the other sets; the bounding set has to be emptied before. */
 static int apply_caps(struct launch *l) {
-    int r = l->linked && l->plan->network ? caps_keep_net_admin(&l->err) : 0;
+    int r;
+
+    if (plan_ids_many(&l->plan->ids))
+        return caps_bound(caps_of_many_ids, &l->err);
+    r = l->linked && l->plan->network ? caps_keep_net_admin(&l->err) : 0;
 
     return r < 0 ? r : caps_drop_bounding(&l->err);
 }
@@ -146,16 +150,31 @@ static bool is_refusal(int r) {
 }
 
 /* A user namespace costs a process; the folders of a sandbox mostly have one owner. */
-static int map_owner(struct launch *l, uid_t uid, gid_t gid) {
+static int map_owner(struct launch *l, uid_t uid, gid_t gid, struct id_extent more) {
     const struct plan_ids *ids = &l->plan->ids;
+    const struct id_map map = {
+        .uids = {{uid, ids->host_uid, 1}, more},
+        .gids = {{gid, ids->host_gid, 1}, {more.inside == 1 ? 1 : ids->more_gids.first, ids->more_gids.first, ids->more_gids.n}}};
 
-    if (l->idmap.fd >= 0 && l->idmap.uid == uid && l->idmap.gid == gid)
+    if (l->idmap.fd >= 0 && l->idmap.uid == uid && l->idmap.gid == gid && l->idmap.more.inside == more.inside)
         return 0;
     closep(&l->idmap.fd);
-    l->idmap.fd = idmap_userns(uid, ids->host_uid, gid, ids->host_gid);
+    l->idmap.fd = more.n ? idspace_make(&map, true) : idmap_userns(uid, ids->host_uid, gid, ids->host_gid);
     l->idmap.uid = uid;
     l->idmap.gid = gid;
+    l->idmap.more = more;
     return l->idmap.fd < 0 ? l->idmap.fd : 0;
+}
+
+/* By root, with several ids: which of them a tree has besides its owner. Folders of the system have those of the sandbox as they are, those of the host
+ * its own; nothing else has any, the workspace least of all. */
+static struct id_extent more_ids_of(const struct plan_ids *ids, const struct step *s, const struct stat *st) {
+    bool of_sandbox = s->kind == STEP_UPPER || (s->kind == STEP_PRIVATE && s->on_disk);
+
+    if (!plan_ids_many(ids) || st->st_uid != 0 || st->st_gid != 0 ||
+        (!of_sandbox && s->kind != STEP_COW && s->kind != STEP_LAYER))
+        return (struct id_extent){0};
+    return (struct id_extent){of_sandbox ? ids->more_uids.first : 1, ids->more_uids.first, ids->more_uids.n};
 }
 
 /* By root: the user's files as idmapped mounts, so that what is written inside belongs to the owner outside. */
@@ -175,7 +194,7 @@ static int idmap_tree(struct launch *l, const struct step *s, const char *from, 
     l->no_userns = tree == -EPERM || tree == -EACCES; /* root of a container, without CAP_SYS_ADMIN */
     if (tree < 0)
         return err_sys(err, tree, "mount '%s'%s", s->from, tree == -ENOSYS ? " (Bawn needs the mount calls of Linux 5.12)" : "");
-    r = map_owner(l, st.st_uid, st.st_gid);
+    r = map_owner(l, st.st_uid, st.st_gid, more_ids_of(&p->ids, s, &st));
     l->no_userns = r < 0 && is_refusal(r);
     if (r < 0)
         return err_sys(err, r, "user namespace for mapping the owner of '%s'", s->from);
@@ -252,11 +271,21 @@ static int blank_main(void *arg) {
     return 0;
 }
 
-static int clone_child(struct launch *l, struct err *err) {
-    pid_t pid = l->blank ? process_clone_run(blank_main, l, 0)
-                         : clone_with(l, CLONE_NEWUSER | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET);
+/* The same with a user namespace that has several ids. */
+static int many_main(void *arg) {
+    struct launch *l = arg;
 
-    if (l->blank && pid == 0)
+    l->pid =
+        setns(l->userns, CLONE_NEWUSER) < 0 ? -errno : clone_with(l, CLONE_PARENT | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET);
+    return 0;
+}
+
+static int clone_child(struct launch *l, struct err *err) {
+    bool entered = l->blank || l->userns >= 0;
+    pid_t pid = entered ? process_clone_run(l->blank ? blank_main : many_main, l, 0)
+                        : clone_with(l, CLONE_NEWUSER | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET);
+
+    if (entered && pid == 0)
         pid = l->pid;
     l->pid = -1;
     if (pid < 0) {
@@ -273,14 +302,19 @@ static int clone_child(struct launch *l, struct err *err) {
     return 0;
 }
 
+static int make_userns(struct launch *l, struct err *err) {
+    return plan_ids_many(&l->plan->ids) ? apply_many_userns(l, err) : 0;
+}
+
 static int launch_with_trees(struct launch *l, struct err *err) {
     const struct plan_ids *ids = &l->plan->ids;
     int r;
 
     if (!ids->by_root)
-        return clone_child(l, err);
+        return (r = make_userns(l, err)) < 0 ? r : clone_child(l, err);
     r = ids_take(ids, err);
     l->no_userns = r < 0 && is_refusal(r); /* root of a user namespace that has no such ids */
+    r = r < 0 ? r : make_userns(l, err);
     r = r < 0 ? r : idmap_trees(l, err);
     r = r < 0 ? r : clone_child(l, err);
     ids_return();
@@ -296,7 +330,7 @@ int jail_launch(struct launch *l, struct err *err) {
         return err_oom(err);
     for (size_t i = 0; i < n; i++)
         l->trees[i] = -1;
-    l->pid = l->pidfd = l->lower = l->run = l->idmap.fd = -1;
+    l->pid = l->pidfd = l->userns = l->lower = l->run = l->idmap.fd = -1;
     l->err = (struct err){0};
     /* The child, on our memory, must be able to open its own /proc/self/uid_map; otherwise no process reads ours. */
     prctl(PR_SET_DUMPABLE, 1);
@@ -310,6 +344,7 @@ int jail_launch(struct launch *l, struct err *err) {
         closep(&l->run);
     }
     closep(&l->idmap.fd);
+    closep(&l->userns);
     free(TAKE_PTR(l->trees));
     return r;
 }

@@ -59,14 +59,15 @@ static void emit_row(struct one_id_program *p, const struct one_id_row *row) {
     emit(p, allow);
 }
 
-int one_id_install(struct err *err) {
+int one_id_install(bool many, struct err *err) {
     struct one_id_program p = {.n = 0};
     struct sock_fprog prog = {.filter = p.code};
 
     static_assert(ARRAY_LEN(rows) * 5 + 2 <= PROGRAM_MAX, "room for all rows");
     emit(&p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        emit_row(&p, &rows[i]);
+        if (!many || rows[i].mode != NO_MODE)
+            emit_row(&p, &rows[i]);
     emit(&p, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
     prog.len = (unsigned short)p.n;
     return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0 ? err_sys(err, -errno, "install the filter for one id")

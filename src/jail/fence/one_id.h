@@ -16,5 +16,5 @@
 
 struct err;
 
-/* After seccomp_install(), which has checked the architecture. For good. */
-int one_id_install(struct err *err) MUST_USE;
+/* many: there are several ids, and only set-id bits are left as they were. After seccomp_install(), which has checked the architecture. For good. */
+int one_id_install(bool many, struct err *err) MUST_USE;

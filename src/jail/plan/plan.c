@@ -196,8 +196,24 @@ static void mark_home(struct plan *p) {
     }
 }
 
+/* Files of other ids in a folder of the user's could be neither read nor removed by their user. In the run's own folder they are given back at its end
+ * (workspace/run/settle.h). run_ids.c lets none of this come here. */
+static int take_more_ids(const struct settings *s, const struct plan_input *in, struct plan *p, struct err *err) {
+    bool shared = s->workspace.volumes.len || (in->home.agent && in->home.agent->len);
+
+    if (!in->more.uids.n || !in->more.gids.n)
+        return 0;
+    for (size_t i = 0; i < s->n_mounts; i++)
+        shared |= s->mounts[i].writable;
+    if (shared || p->mode == WORKSPACE_DIRECT)
+        return err_usage(err, "several ids inside do not go with a writable folder of the host's; use --system-ids one");
+    p->ids.more_uids = in->more.uids;
+    p->ids.more_gids = in->more.gids;
+    return 0;
+}
+
 /* Root inside; outside it is who it was. */
-static int take_system(const struct settings *s, struct plan *p, struct err *err) {
+static int take_system(const struct settings *s, const struct plan_input *in, struct plan *p, struct err *err) {
     if (s->system_view != SYSTEM_WRITABLE)
         return 0;
     if (p->rung != RUNG_FULL)
@@ -206,7 +222,7 @@ static int take_system(const struct settings *s, struct plan *p, struct err *err
     p->writable_system = true;
     p->ids.inside_uid = p->ids.inside_gid = 0;
     p->ids.user = "root";
-    return 0;
+    return take_more_ids(s, in, p, err);
 }
 
 /* Direct mode's guard answers calls by path, and a container has another root; the host would see what layers have (set-id files). */
@@ -264,7 +280,7 @@ int plan_make(const struct settings *s, const struct host_facts *h, const struct
     make_ids(h, in, rung, &p.ids);
     make_limits(s, &p);
     r = take_image(in, &p, err);
-    r = r < 0 ? r : take_system(s, &p, err);
+    r = r < 0 ? r : take_system(s, in, &p, err);
     r = r < 0 ? r : take_nested(s, in, &p, err);
     r = r < 0 ? r : make_parts(s, h, in, &p, err);
     if (r < 0) {

@@ -14,6 +14,7 @@
 #include "jail/plan/facts.h"
 #include "jail/plan/plan_image.h"
 #include "os/lookalike.h"
+#include "os/subid.h"
 
 struct err;
 struct buf;
@@ -77,10 +78,16 @@ struct step {
 struct plan_ids {
     uid_t inside_uid, host_uid, workspace_uid;
     gid_t inside_gid, host_gid, workspace_gid;
-    bool by_root;     /* started by root: mounts of the user's files are idmapped */
-    bool host_root;   /* landlock rung: host_uid 0 would be the host's own root */
-    const char *user; /* name inside */
+    struct id_range more_uids, more_gids; /* what 1 and up inside are outside (plan_system.h); none: there is one id */
+    bool by_root;                         /* started by root: mounts of the user's files are idmapped */
+    bool host_root;                       /* landlock rung: host_uid 0 would be the host's own root */
+    const char *user;                     /* name inside */
 };
+
+/* There are several ids inside. */
+static inline bool plan_ids_many(const struct plan_ids *ids) {
+    return ids->more_uids.n > 0;
+}
 
 /* What the stages of a run have made ready before the plan is. Everything is borrowed, and may be NULL. */
 struct plan_input {
@@ -114,12 +121,15 @@ struct plan_input {
     } credentials;
     const struct plan_image *image; /* NULL: inside are the programs of the host */
     const char *system_dir;         /* settings with a writable system: its folder (plan_system.h); NULL in a dry run */
-    const char *hostname;           /* persistent sandboxes: their name; NULL: "bawn" */
-    const char *private_dir;        /* landlock rung, and home and /tmp on disk: the folder that they are in; NULL in a dry run */
-    bool nested;                    /* a container engine runs inside (plan_nested.c) */
-    bool no_network;                /* whatever the settings say: landlock rung without a guard */
-    bool unmapped;                  /* ids inside are the host's: containers without a user namespace of their own */
-    pid_t pid;                      /* of the supervisor: ids of sandboxes that root starts come from it */
+    struct {
+        struct id_range uids, gids; /* of a writable system that has several ids (ops/run/run_ids.h) */
+    } more;
+    const char *hostname;    /* persistent sandboxes: their name; NULL: "bawn" */
+    const char *private_dir; /* landlock rung, and home and /tmp on disk: the folder that they are in; NULL in a dry run */
+    bool nested;             /* a container engine runs inside (plan_nested.c) */
+    bool no_network;         /* whatever the settings say: landlock rung without a guard */
+    bool unmapped;           /* ids inside are the host's: containers without a user namespace of their own */
+    pid_t pid;               /* of the supervisor: ids of sandboxes that root starts come from it */
     char **argv;
     size_t argc;
 };

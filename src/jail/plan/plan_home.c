@@ -81,13 +81,14 @@ static void add_git(const struct plan_input *in, struct plan *p) {
 void plan_make_home(const struct plan_input *in, struct plan *p) {
     const struct step folder = {.kind = STEP_EXTRA, .writable = true, .ours = true};
     const struct strv *agent = in->home.agent; /* what an agent has between runs (ops/agent/agent_run.h) */
+    const char *caches = plan_ids_many(&p->ids) ? NULL : in->home.caches; /* other sandboxes of the user have these, too */
 
     if (p->rung != RUNG_FULL)
         return;
     add_git(in, p);
-    if (in->home.caches)
-        plan_add_own(p, folder, str_dupf("%s/.cache", p->home), strdup(in->home.caches));
-    for (size_t i = 0; in->home.caches && i < n_plan_caches; i++)
+    if (caches)
+        plan_add_own(p, folder, str_dupf("%s/.cache", p->home), strdup(caches));
+    for (size_t i = 0; caches && i < n_plan_caches; i++)
         if (plan_caches[i].sub && !plan_tools_use(in, p, plan_caches[i].link))
             add_link(p, &plan_caches[i]);
     for (size_t i = 0; agent && i + 1 < agent->len; i += 2)

@@ -180,6 +180,7 @@ static void json_head(const struct plan *p, const struct settings *s, struct jso
     jsonout_text(j, "home", p->home);
     jsonout_text(j, "private_dir", p->private_dir);
     jsonout_bool(j, "writable_system", p->writable_system);
+    jsonout_u64(j, "ids", 1 + (uint64_t)p->ids.more_uids.n);
     jsonout_bool(j, "nested", p->nested);
     jsonout_u64(j, "inside_uid", p->ids.inside_uid);
     jsonout_u64(j, "inside_gid", p->ids.inside_gid);

@@ -11,7 +11,7 @@
 const char *const plan_system_folders[] = {"/usr", "/opt", PLAN_SYSTEM_DPKG};
 const size_t n_plan_system_folders = ARRAY_LEN(plan_system_folders);
 
-/* Where packages and their managers look: sources and keys, defaults of the programs that make users, shells. Neither auth.conf of apt nor its
+/* Where packages and their managers look: sources and keys, defaults of the programs that make users, shells, what `su` needs. Neither auth.conf of apt nor its
  * other configuration (passwords, of proxies, too); sources with a password in them are not copied either (system_fill.c). */
 static const char *const etc_of_packages[] = {
     "adduser.conf",
@@ -35,6 +35,8 @@ static const char *const etc_of_packages[] = {
     "python3.12",
     "python3.13",
     "python3.14",
+    "security/limits.conf",
+    "security/pam_env.conf",
     "shells",
     "skel",
     "terminfo",

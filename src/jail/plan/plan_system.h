@@ -9,8 +9,11 @@
  *       root/upper/ root/work/
  *       usr/upper/ ...  of each STEP_COW, by its path with '-' for '/'
  *
- * There is one id: root inside, without any capability; outside it is the user, or the sandbox's own id if root started it. Calls that would give
+ * There is one id, or there are several (below). One: root inside, without any capability; outside it is the user, or the sandbox's own id if root started it. Calls that would give
  * a file to another id, or take another id, are answered without being made (jail/fence/one_id.h), so that package managers go on.
+ *
+ * Several: 0 is the same one, and from 1 on come ids of a range that the administrator gave to the user (os/subid.h). Root has the capabilities for that and no
+ * others (jail/fence/caps.h). No writable folder of the user's own is in such a sandbox. SYSTEM/ids says which ids the files there have.
  */
 #pragma once
 
@@ -21,6 +24,7 @@ struct plan_input;
 struct strv;
 
 #define PLAN_SYSTEM "system" /* the folder's name, in the sandbox's or a private one */
+#define PLAN_SYSTEM_IDS "ids" /* in there: several ids, and which */
 #define PLAN_SYSTEM_CERTS "/etc/ssl/certs"
 #define PLAN_SYSTEM_DPKG "/var/lib/dpkg"
 

@@ -13,6 +13,7 @@
 #include "config/load/paths.h"
 #include "config/load/seldom.h"
 #include "engine/engine.h"
+#include "ops/run/run_ids.h"
 #include "ops/tools/home_tools.h"
 #include "os/fd.h"
 #include "supervisor/network/policy_files.h"
@@ -216,6 +217,7 @@ int run_prepare(const struct run_request *q, struct run_prepared *p, struct err 
         return r;
     r = note_unused(p, err);
     r = r < 0 || !q->nested ? r : allow_nested(p, err);
+    r = r < 0 ? r : run_ids(p, err);
     r = r < 0 ? r : fit_mode(p, err);
     if (r < 0)
         return r;

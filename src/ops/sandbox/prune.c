@@ -16,7 +16,7 @@
 #include "os/clock.h"
 #include "os/dir.h"
 #include "os/fd.h"
-#include "os/remove.h"
+#include "os/idspace.h"
 #include "registry/registry.h"
 #include "supervisor/session/box_run.h"
 
@@ -255,7 +255,7 @@ static int prune_batch(struct pruning *p, int dir, const char *name) {
         flock(fd, LOCK_EX | LOCK_NB) < 0)
         return 0;
     bytes = space_of(dir, name);
-    r = p->o->dry_run ? 0 : remove_tree(dir, name);
+    r = p->o->dry_run ? 0 : idspace_remove_tree(dir, name);
     if (r < 0)
         err_sys(&err, r, "remove it");
     return r < 0 ? leave_item(p, "batch", name, err.msg) : count_removed(p, "batch", name, bytes);

@@ -17,7 +17,7 @@
 #include "jail/plan/plan_system.h"
 #include "os/clock.h"
 #include "os/fd.h"
-#include "os/remove.h"
+#include "os/idspace.h"
 #include "supervisor/clone/clone_priv.h"
 #include "supervisor/control/control_client.h"
 #include "workspace/run/rundir.h"
@@ -158,10 +158,10 @@ static int copy_now(const struct box *box, const struct clone_opts *o, int dir, 
     int r = mode_of(box, &c->mode, err);
 
     r = r < 0 ? r : frozen_begin(&frozen, o->control, err);
-    r = r < 0 ? r : clone_folder(box->fd, dir, "home", &how, err);
+    r = r < 0 ? r : clone_folder_of_box(box->fd, dir, "home", &how, err);
     how.leave = NULL;
     how.whiteouts = true;
-    r = r < 0 ? r : clone_folder(box->fd, dir, PLAN_SYSTEM, &how, err);
+    r = r < 0 ? r : clone_folder_of_box(box->fd, dir, PLAN_SYSTEM, &how, err);
     how.whiteouts = false;
     r = r < 0 ? r : copy_run(box, o, dir, &how, c, err);
     r = r < 0 ? r : frozen_check(&frozen, err);
@@ -222,7 +222,7 @@ int checkpoint_make(struct box *box, const struct clone_opts *o, const char *tag
         r = err_sys(err, -errno, "write the checkpoint to disk");
     r = r < 0 ? r : publish_new(place, hidden, tag, &c, err);
     if (r < 0)
-        remove_tree(place, hidden);
+        idspace_remove_tree(place, hidden);
     else
         *ret = c;
     return r;
@@ -250,7 +250,7 @@ int fork_begin(struct box *box, const struct clone_opts *o, const char *tag, str
 
 void fork_end(struct fork_source *s) {
     if (s->temp[0] && s->dir >= 0)
-        remove_tree(s->parent, s->temp);
+        idspace_remove_tree(s->parent, s->temp);
     closep(&s->dir);
     closep(&s->parent);
     s->temp[0] = 0;
@@ -307,7 +307,7 @@ static int fill_system(struct fork_ *f, struct box *b, struct err *err) {
         return 0;
     f->how.whiteouts = true;
     r = is_moved(f->s, b->fd) ? clone_move_folder(f->s->dir, b->fd, PLAN_SYSTEM, err)
-                              : clone_folder(f->s->dir, b->fd, PLAN_SYSTEM, &f->how, err);
+                              : clone_folder_of_box(f->s->dir, b->fd, PLAN_SYSTEM, &f->how, err);
     f->how.whiteouts = false;
     return r;
 }
@@ -321,7 +321,7 @@ static int fill_fork(struct box *b, void *arg, struct err *err) {
         r = err_sys(err, -errno, "make its home");
     if (r == 0)
         r = is_moved(f->s, b->fd) ? clone_move_folder(f->s->dir, b->fd, "home", err)
-                                  : clone_folder(f->s->dir, b->fd, "home", &f->how, err);
+                                  : clone_folder_of_box(f->s->dir, b->fd, "home", &f->how, err);
     r = r < 0 ? r : fill_system(f, b, err);
     if (r < 0)
         return r;

@@ -13,7 +13,7 @@
 #include "os/dir.h"
 #include "os/fd.h"
 #include "os/file.h"
-#include "os/remove.h"
+#include "os/idspace.h"
 #include "supervisor/clone/clone_priv.h"
 
 #define PLACE "checkpoints"
@@ -106,7 +106,7 @@ int checkpoint_remove(const struct box *box, const char *tag, struct err *err) {
     if (dir < 0)
         return dir;
     r = hidden_retire(place, dir, tag, gone);
-    r = r < 0 ? r : remove_tree(place, gone);
+    r = r < 0 ? r : idspace_remove_tree(place, gone);
     return r < 0 ? err_sys(err, r, "remove checkpoint '%s'", tag) : 0;
 }
 

@@ -27,6 +27,8 @@ int clone_tree_make(struct clone_tree *c, struct err *err);
 int clone_run_parts(int from, int to, enum workspace_mode mode, struct clone_tree *count, struct err *err);
 /* A folder of this name, made new in `to`; nothing if `from` has none. */
 int clone_folder(int from, int to, const char *name, struct clone_tree *how, struct err *err);
+/* The same of a sandbox's or a checkpoint's folder, whose files may belong to several ids (clone_ids.c). */
+int clone_folder_of_box(int from, int to, const char *name, struct clone_tree *how, struct err *err);
 /* The same by rename, within one file system. */
 int clone_move_parts(int from, int to, struct err *err);
 int clone_move_folder(int from, int to, const char *name, struct err *err);

@@ -165,6 +165,7 @@ int session_begin(struct session *s, const struct run_network_opts *n, bool time
         return r;
     limits.timeout_ms = timed ? limits.timeout_ms : 0;
     watch_init(&s->watch, &limits, s->grows >= 0 ? s->grows : s->stage.workspace, s->plan.mode != WORKSPACE_RO, s->sandbox.pid);
+    s->watch.many_ids = plan_ids_many(&s->plan.ids) && geteuid() != 0;
     watch_also(&s->watch, s->caches, false);
     watch_also(&s->watch, s->home, true);
     s->grown_system = s->home >= 0 && s->system_dir ? open(s->system_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;

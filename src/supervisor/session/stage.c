@@ -12,12 +12,13 @@
 #include "base/str.h"
 #include "os/clock.h"
 #include "os/fd.h"
-#include "os/remove.h"
+#include "os/idspace.h"
 #include "supervisor/session/progress_bar.h"
 #include "supervisor/session/run.h"
 #include "workspace/apply/apply.h"
 #include "workspace/git/gitidentity.h"
 #include "workspace/mode/sync.h"
+#include "workspace/run/settle.h"
 
 static bool is_below(const char *path, const char *dir) {
     size_t n = strlen(dir);
@@ -83,7 +84,7 @@ static int make_part(const struct stage *st, const char *name, bool closed, cons
 }
 
 static int begin_overlay(struct stage *st, const struct host_facts *facts, struct err *err) {
-    int r = remove_tree(st->rd.fd, "work"); /* of a run before; overlayfs refuses what a volatile one left */
+    int r = idspace_remove_tree(st->rd.fd, "work"); /* of a run before; overlayfs refuses what a volatile one left */
 
     if (r < 0 && r != -ENOENT)
         return err_sys(err, r, "empty '%s/work'", st->rd.path);
@@ -243,6 +244,8 @@ int stage_begin(struct stage *st, const struct run_options *opt, const char *nam
         if (st->new_) /* else what is in upper/ is compared with the beginning of the first run */
             st->rd.info.begun_ns = st->begun_ns;
         r = rundir_save(&st->rd, err);
+        if (r >= 0 && in->more.uids.n && facts->uid != 0) /* root's are idmapped mounts, which have one id */
+            r = settle_expect(st->rd.fd, err);
         clock_pass(st->begun_ns);
     }
     if (r < 0) {

@@ -27,6 +27,7 @@
 #include "workspace/hide/protect.h"
 #include "workspace/mode/sync.h"
 #include "workspace/run/journal.h"
+#include "workspace/run/settle.h"
 
 enum {
     SUBSTITUTE_MAX = 16 * 1024 * 1024,
@@ -332,6 +333,7 @@ int stage_end(struct stage *st, int status, struct err *err) {
     r = rundir_save(&st->rd, err);
     if (st->mode == WORKSPACE_DIRECT) /* what the user saves from now on is not the run's */
         clock_pass(st->rd.info.ended_ns);
+    r = r < 0 ? r : settle_run(st->rd.fd, err);
     r = r < 0 ? r : end[st->mode](st, err);
     return r < 0 ? err_ctx(err, r, "what the run changed is in '%s'", st->rd.path) : 0;
 }

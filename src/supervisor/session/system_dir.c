@@ -12,7 +12,8 @@
 #include "jail/plan/plan.h"
 #include "jail/plan/plan_system.h"
 #include "os/fd.h"
-#include "os/remove.h"
+#include "os/file.h"
+#include "os/idspace.h"
 
 /* One of these files says that the first start is over. */
 #define FILLED "filled"
@@ -23,7 +24,7 @@ static int make_folder(int dir, const char *name, mode_t mode) {
 }
 
 static int remove_folder(int dir, const char *name) {
-    int r = remove_tree(dir, name);
+    int r = idspace_remove_tree(dir, name);
 
     return r == -ENOENT ? 0 : r;
 }
@@ -87,6 +88,25 @@ static int fill_once(int dir, const struct plan *plan, struct err *err) {
     return r < 0 ? err_sys(err, r, "folder of the system") : 0;
 }
 
+/* Files of ids that are not mapped would be the host's to the inside, which it could not remove. */
+static int check_ids(int dir, const struct plan *plan, struct err *err) {
+    const struct plan_ids *ids = &plan->ids;
+    char now[64] = "", made[64] = "";
+
+    if (plan_ids_many(ids))
+        snprintf(now, sizeof now, "%u %u %u %u", ids->more_uids.first, ids->more_uids.n, ids->more_gids.first, ids->more_gids.n);
+    if (file_line(dir, PLAN_SYSTEM_IDS, made, sizeof made) <= 0)
+        return !*now                                                                  ? 0
+               : file_replace_at(dir, PLAN_SYSTEM_IDS, 0600, 0, now, strlen(now)) < 0 ? err_sys(err, -EIO, "folder of the system")
+                                                                                      : 0;
+    return str_eq(now, made)
+               ? 0
+               : err_set(err, -EEXIST,
+                         "the system of this sandbox was made with several ids of yours (%s), which it does not have now: use "
+                         "--system-ids many and the workspace mode of then, or start another sandbox",
+                         made);
+}
+
 char *system_dir_path(const char *home, const char *private_dir) {
     const char *last = home ? strrchr(home, '/') : NULL;
 
@@ -100,6 +120,8 @@ int system_dir_make(const char *path, const struct plan *plan, struct err *err) 
     dir = r < 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (r == 0 && dir < 0)
         r = -errno;
+    if (r == 0 && (r = check_ids(dir, plan, err)) < 0)
+        return r;
     r = r < 0 ? r : make_layers(dir, plan);
     return r < 0 ? err_sys(err, r, "folder of the system '%s'", path) : fill_once(dir, plan, err);
 }

@@ -101,6 +101,8 @@ static uint64_t changed_in(int root, uint64_t since_ns, uint64_t enough, bool *b
 /* What one process has written and holds open although it is unlinked: nothing of that is found by walking the tree. */
 struct use {
     uint64_t written, unlinked;
+    bool blind;      /* some process could not be looked at: it is another id's */
+    pid_t may_close; /* the one that is closed to us anyway; 0: all may be, there is one id */
     dev_t dev;
     const char *const *mounts; /* only files of these mounts count; the first may be NULL: all do */
 };
@@ -131,7 +133,7 @@ static void add_open_files(pid_t pid, struct use *use) {
     struct stat st;
 
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
-    dir_open_at(AT_FDCWD, path, &d);
+    use->blind |= dir_open_at(AT_FDCWD, path, &d) == -EACCES && use->may_close && use->may_close != pid;
     while ((e = dir_next(&d)))
         if (fstatat(d.fd, e->d_name, &st, 0) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 0 && st.st_dev == use->dev &&
             is_of_mounts(pid, d.fd, e->d_name, use->mounts))
@@ -250,7 +252,7 @@ static bool grown_unseen(const struct limit_watch *w, const struct use *use, uin
 
 static bool grown(struct limit_watch *w) {
     uint64_t lost, sum;
-    struct use use = {.mounts = w->mounts};
+    struct use use = {.mounts = w->mounts, .may_close = w->many_ids ? w->init : 0};
     bool blind = false;
 
     if (!w->measured)
@@ -263,7 +265,8 @@ static bool grown(struct limit_watch *w) {
     if (sum > w->disk || (blind && !w->mounts[0] && (w->has_home ? lost : w->unseen) > w->disk))
         return true;
     count_use(w, &use);
-    if (grown_unseen(w, &use, lost, blind))
+    blind |= use.blind;
+    if (grown_unseen(w, &use, lost, blind) || (use.blind && (w->has_home ? lost : w->unseen) > w->disk))
         return true;
     sum = MAX_OF(sum, use.unlinked);
     w->room = w->disk - sum;

@@ -31,6 +31,7 @@ struct limit_watch {
     bool has_home; /* a place counts as a whole */
     const char *mounts
         [WATCH_MOUNTS]; /* only what is in the place counts, and it is mounted here inside: processes may also write elsewhere */
+    bool many_ids;      /* processes of other ids are closed to us: what they write and hold open is not seen */
     bool paused;        /* nothing runs that could write */
     bool measured;      /* the places that count as a whole, as they were in the beginning */
 };

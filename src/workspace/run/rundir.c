@@ -21,6 +21,7 @@
 #include "os/file.h"
 #include "os/hidden.h"
 #include "os/remove.h"
+#include "workspace/run/settle.h"
 
 #define RUNDIR_JSON "run.json"
 #define RUNDIR_LOCK "lock"
@@ -348,6 +349,16 @@ static int no_such_run(const char *runs, const char *name, struct err *err) {
     return err_set(err, -ENOENT, "there is no run '%s'", name);
 }
 
+/* What a killed run left. One that runs is looked at as it is. */
+static int settle_if_over(struct rundir *rd, bool locked, struct err *err) {
+    CLEANUP(closep) int lock = -1;
+    struct err busy = {0};
+
+    if (!locked && take_lock(rd->fd, rd->name, 0, &lock, &busy) < 0)
+        return 0;
+    return settle_run(rd->fd, err);
+}
+
 int rundir_open(const char *runs, const char *name, bool lock, struct rundir *ret, struct err *err) {
     CLEANUP(rundir_done) struct rundir rd = RUNDIR_INIT;
     CLEANUP(closep) int dir = -1;
@@ -369,6 +380,8 @@ int rundir_open(const char *runs, const char *name, bool lock, struct rundir *re
     if (r == 0 && lock && !hidden_is_in_place(dir, name, rd.fd))
         r = -ENOENT; /* removed just now */
     if (r == -EBUSY)
+        return r;
+    if (r == 0 && settle_is_due(rd.fd) && (r = settle_if_over(&rd, lock, err)) < 0)
         return r;
     r = r < 0 ? r : read_info(rd.fd, &rd.info, err);
     if (r < 0)

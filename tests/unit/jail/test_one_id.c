@@ -58,7 +58,7 @@ static void calls_are_answered_and_not_made(void **state) {
         CHECK(1, setgroups(0, NULL) == 0 && setgid(65534) == 0 && setuid(65534) == 0);
         fd = mkstemp(path);
         CHECK(2, fd >= 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-        CHECK(3, seccomp_install(SECCOMP_YARD, &err) == 0 && one_id_install(&err) == 0);
+        CHECK(3, seccomp_install(SECCOMP_YARD, &err) == 0 && one_id_install(false, &err) == 0);
         check_inside(path);
         CHECK(4, fchown(fd, 1, 1) == 0 && fchmod(fd, 04700) == 0 && fchmod(fd, 0700) == 0 && unlink(path) == 0);
         _exit(0);
