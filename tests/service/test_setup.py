@@ -5,9 +5,12 @@ import json
 import pathlib
 import re
 import shutil
+import signal
+import socket
 import subprocess
 
 import http_driver
+import otlp
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -54,16 +57,14 @@ def test_the_log_is_rotated(runner):
         assert lines and all(json.loads(line)["event"] for line in lines) and (folder / name).stat().st_size <= 1000
 
 
-@pytest.mark.parametrize("unit", sorted(str(p.relative_to(ROOT)) for p in (ROOT / "packaging/systemd").rglob("*.service")))
-def test_units(unit, tmp_path):
-    text = (ROOT / unit).read_text()
-    assert "KillMode=process" in text  # else systemd would end the runs with the service
-    if not shutil.which("systemd-analyze"):
-        return
-    path = tmp_path / "bawnd.service"
-    path.write_text(text.replace("/usr/bin/bawnd", "/bin/true"))
-    done = subprocess.run(["systemd-analyze", "verify", "--man=no", path], capture_output=True, text=True)
-    assert "bawnd" not in done.stderr, done.stderr
+@pytest.mark.parametrize("folder", ["packaging/systemd", "packaging/systemd/user"])
+def test_units(folder, tmp_path):
+    for unit in sorted((ROOT / folder).glob("bawnd.*")):
+        (tmp_path / unit.name).write_text(unit.read_text().replace("/usr/bin/bawnd", "/bin/true"))
+    assert "KillMode=process" in (tmp_path / "bawnd.service").read_text()  # else systemd would end the runs with the service
+    for unit in ("bawnd.service", "bawnd.socket"):
+        done = subprocess.run(["systemd-analyze", "verify", "--man=no", tmp_path / unit], capture_output=True, text=True)
+        assert "bawnd" not in done.stderr, done.stderr
 
 
 def test_metrics(service):
@@ -92,3 +93,95 @@ def test_man_page_has_no_warnings_and_misses_nothing(runner):
     assert len(options) >= 5
     for word in [*options, *json.loads(schema.read_text())["properties"], "quotas.disk", "64", "125", "SIGTERM"]:
         assert re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text), word
+
+
+def test_traces(runner):
+    """Each run is a line of OTLP/JSON: its phases are within it, one behind the other; what failed says so."""
+    folder = runner.mkdir(runner.top / "logs", 0o755)
+    service = http_driver.Service(runner, trace=str(folder / "traces.jsonl"))
+    token = service.token()
+    good = service.call("POST", "/v1/runs", {"command": ["sh", "-c", "sleep 0.2; exit 3"], "wait": 100}, token=token)[1]
+    bad = service.call("POST", "/v1/runs", {"command": ["true"], "shape": {"source": {"git": "https://no-such-host.invalid/x"}}, "wait": 300}, token=token)[1]
+    service.stop()
+    lines = (folder / "traces.jsonl").read_text().splitlines()
+    traces = {t["run"]["attributes"]["bawn.run"]: t for t in map(otlp.spans, lines)}
+    assert len(lines) == 2 and set(traces) == {good["id"], bad["id"]}
+    t = traces[good["id"]]
+    assert list(t) == ["run", "queued", "started", "command", "review", "teardown"]
+    assert t["run"]["attributes"] | {"bawn.cpu_us": 0, "bawn.sent": 0} == {
+        "bawn.run": good["id"], "bawn.tenant": "acme", "bawn.state": "done", "process.exit.code": 3, "bawn.cpu_us": 0, "bawn.sent": 0}
+    phases = list(t.values())[1:]
+    assert phases[0]["start"] == t["run"]["start"] and phases[-1]["end"] == t["run"]["end"]
+    for a, b in zip(phases, phases[1:]):
+        assert a["end"] == b["start"] and a["start"] <= a["end"]
+    assert all(p["parent"] == t["run"]["id"] for p in phases) and t["run"]["parent"] == ""
+    assert t["command"]["end"] - t["command"]["start"] >= 200_000_000 and t["run"]["status"] == 1
+    assert traces[bad["id"]]["run"]["status"] == 2 and "command" not in traces[bad["id"]]
+    assert traces[bad["id"]]["run"]["trace"] != t["run"]["trace"]
+
+
+def test_sighup_opens_the_log_anew(runner):
+    folder = runner.mkdir(runner.top / "logs", 0o755)
+    service = http_driver.Service(runner, log=str(folder / "bawnd.log"))
+    (folder / "bawnd.log").rename(folder / "old")
+    service.proc.send_signal(signal.SIGHUP)
+    while not (folder / "bawnd.log").exists():
+        service.call("GET", "/v1/health")
+    assert service.call("POST", "/v1/runs", {"command": ["true"], "wait": 100}, token=service.token())[0] == 201
+    service.stop()
+    assert '"event":"start"' in (folder / "old").read_text() and '"event":"run"' in (folder / "bawnd.log").read_text()
+
+
+class Activated(http_driver.Service):
+    """Started with sockets that listen: 3 is of the unix family, 4 of TCP."""
+
+    def start(self):
+        self.runner.mkdir(self.top / "run", 0o755)
+        self.unix, self.tcp = socket.socket(socket.AF_UNIX), socket.socket()
+        self.unix.bind(self.socket)
+        self.tcp.bind(("127.0.0.1", 0))
+        (self.top / "run/api.sock").chmod(0o666)
+        for s in (self.unix, self.tcp):
+            s.listen()
+        self.open(self.unix.fileno(), self.tcp.fileno())
+
+    def open(self, *fds, n=2):
+        self.log = open(self.top / "log", "ab")
+        places = " ".join(f"{i}<&{fd}" for i, fd in enumerate(fds, 3))
+        program = self.runner.path.parent / "bawnd"
+        self.proc = self.popen("bash", "-c", f'exec {places}; LISTEN_PID=$$ LISTEN_FDS={n} exec "$@"', "bash", program, "--config", self.config,
+                               stderr=self.log, pass_fds=fds)
+
+
+def test_sockets_of_the_service_manager(runner):
+    service = Activated(runner, listen=["192.0.2.1:1"])  # in place of it: it cannot be had here
+    assert service.call("GET", "/v1/health")[0] == 200, "a connection that came before it waits"
+    with socket.create_connection(service.tcp.getsockname()) as s:
+        s.sendall(b"GET /v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert s.recv(100).startswith(b"HTTP/1.1 200 ")
+    service.stop()
+    assert (service.top / "run/api.sock").exists(), "the socket is the manager's"
+    # What is not a socket that listens, or too many of a kind, is refused.
+    for fds, n in [((service.tcp.fileno(), service.tcp.fileno(), service.tcp.fileno()), 3), ((service.unix.fileno(), service.unix.fileno()), 2),
+                   ((service.unix.fileno(), service.log.fileno()), 2), ((service.unix.fileno(),), 9)]:
+        service.open(*fds, n=n)
+        assert service.proc.wait() == 64
+    for s in (service.unix, service.tcp):
+        s.close()
+
+
+def test_socket_activation_by_systemd(runner):
+    """Nothing runs until the first connection, which is answered."""
+    top = runner.mkdir(runner.top / "act", 0o755)
+    config = runner.write(top / "bawnd.json", json.dumps({"state": str(top / "state"), "runtime": str(top / "run"), "any_user": True}))
+    path = top / "api.sock"
+    proc = runner.popen("systemd-socket-activate", "-l", path, runner.path.parent / "bawnd", "--config", config, stderr=subprocess.DEVNULL)
+    while not path.exists():
+        assert proc.poll() is None
+    assert not (top / "state").exists()
+    c = http_driver.Unix(str(path))
+    c.request("GET", "/v1/health")
+    assert c.getresponse().status == 200
+    c.close()
+    proc.send_signal(signal.SIGTERM)
+    assert proc.wait() == 0

@@ -65,6 +65,8 @@ static void on_signals(struct core *c) {
     while (sigfd_next(c->signals, &info))
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
             drain(c);
+        else if (info.ssi_signo == SIGHUP)
+            core_log_reopen(c);
     reap(c);
 }
 

@@ -64,6 +64,7 @@ struct live_run {
     int task;        /* the connection to its bawn-task; -1: none */
     uint64_t memory; /* its limit, as far as the request says */
     struct task_traffic traffic;
+    uint64_t times[TASK_TIMES];
     bool doomed; /* it is to be cancelled as soon as it has a task */
     struct live_run *bucket_next, *queue_next;
 };
@@ -121,7 +122,7 @@ struct core {
     struct core_conf conf;
     struct ledger db;
     bool root;
-    int log;
+    int log, trace; /* trace: -1: none */
     uid_t uid;
     int tenants_dir, trash, runtime, listener, signals, front, tls[2];
     int tcp[API_LISTEN_MAX];
@@ -253,6 +254,12 @@ bool call_workspace(struct core *c, struct api_call *call, int *ret_cwd);
 /* core_log.c */
 int core_log_open(struct core *c, struct err *err);
 void core_log_run(struct core *c, const struct run_row *row); /* one that has ended */
+void core_log_reopen(struct core *c);                         /* and the file of traces */
+/* Ends the line and writes it; path: of *to, which is rotated past its size; NULL: never. */
+void core_write_line(const struct core *c, const char *path, int *to, struct buf *b);
+
+/* core_trace.c */
+void core_trace_run(struct core *c, const struct live_run *r); /* if traces are asked for */
 void core_log(const struct core *c, const char *level, const char *what, const char *request_id, const char *fmt, ...)
     PRINTF_LIKE(5, 6);
 

@@ -17,7 +17,7 @@
 enum { CONF_MAX = 256 * 1024, LIST_MAX = 16, SECRETS_MAX = 64 };
 
 void core_conf_done(struct core_conf *c) {
-    char *const texts[] = {c->state, c->runtime, c->socket, c->certificate, c->key, c->bawn, c->helpers, c->log};
+    char *const texts[] = {c->state, c->runtime, c->socket, c->certificate, c->key, c->bawn, c->helpers, c->log, c->trace};
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         free(texts[i]);
@@ -135,6 +135,7 @@ static const struct jsonwalk_key keys[] = {
     CONF_KEY("keep_hours", read_some, keep_hours),
     CONF_KEY("disk_budget", read_size, disk_budget),
     CONF_KEY("log", read_path, log),
+    CONF_KEY("trace", read_path, trace),
     CONF_KEY("log_size", read_size, log_size),
     CONF_KEY("log_files", read_count, log_files),
     CONF_KEY("upload_max", read_size, upload_max),

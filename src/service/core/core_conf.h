@@ -32,7 +32,8 @@ struct core_conf {
     struct core_class *classes;
     size_t n_classes;
     char *log;            /* its file; NULL: stderr */
-    uint64_t log_size;    /* bytes; then it is rotated */
+    char *trace;          /* the file of traces; NULL: none */
+    uint64_t log_size;    /* bytes; then it, or that of traces, is rotated */
     uint64_t log_files;   /* older ones */
     char *bawn, *helpers; /* the program, and the folder of the others */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The log of bawnd: lines of JSON, each in one write. To stderr, or to the file of the configuration: past its size it becomes FILE.1, and that
- * FILE.2 and so on, of which so many are stored.
+ * FILE.2 and so on, of which so many are stored. SIGHUP opens it anew, for programs that rotate by themselves.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,44 +20,66 @@
 
 enum { LOG_LINE_MAX = 16 * 1024, LOG_TEXT_MAX = 2048, COMMAND_SHOWN = 1024 };
 
-int core_log_open(struct core *c, struct err *err) {
-    c->log = STDERR_FILENO;
-    if (!c->conf.log)
-        return 0;
-    c->log = open(c->conf.log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-    return c->log < 0 ? err_sys(err, -errno, "open '%s'", c->conf.log) : 0;
+static int open_file(const char *path) {
+    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
-static void rotate_log(struct core *c) {
-    char from[4200], to[4200];
-    int fd;
+int core_log_open(struct core *c, struct err *err) {
+    c->log = STDERR_FILENO;
+    c->trace = -1;
+    if (c->conf.log && (c->log = open_file(c->conf.log)) < 0)
+        return err_sys(err, -errno, "open '%s'", c->conf.log);
+    if (c->conf.trace && (c->trace = open_file(c->conf.trace)) < 0)
+        return err_sys(err, -errno, "open '%s'", c->conf.trace);
+    return 0;
+}
+
+/* What is open goes on if the new one cannot be opened. */
+static void reopen(const char *path, int *to) {
+    int fd = open_file(path);
+
+    if (fd < 0)
+        return;
+    close(*to);
+    *to = fd;
+}
+
+static void rotate_file(const struct core *c, const char *path, int *to) {
+    char from[4200], next[4200];
 
     for (uint64_t i = c->conf.log_files; i > 0; i--) {
         if (i == 1)
-            snprintf(from, sizeof from, "%s", c->conf.log);
+            snprintf(from, sizeof from, "%s", path);
         else
-            snprintf(from, sizeof from, "%s.%llu", c->conf.log, (unsigned long long)i - 1);
-        snprintf(to, sizeof to, "%s.%llu", c->conf.log, (unsigned long long)i);
-        rename(from, to);
+            snprintf(from, sizeof from, "%s.%llu", path, (unsigned long long)i - 1);
+        snprintf(next, sizeof next, "%s.%llu", path, (unsigned long long)i);
+        rename(from, next);
     }
     if (c->conf.log_files == 0)
-        unlink(c->conf.log);
-    fd = open(c->conf.log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return; /* what is open goes on */
-    close(c->log);
-    c->log = fd;
+        unlink(path);
+    reopen(path, to);
 }
 
-static void log_write(struct core *c, struct buf *b) {
+void core_write_line(const struct core *c, const char *path, int *to, struct buf *b) {
     struct stat st;
 
     buf_addc(b, '\n');
     if (!buf_ok(b))
         return;
-    if (c->conf.log && fstat(c->log, &st) == 0 && (uint64_t)st.st_size + b->len > c->conf.log_size && st.st_size > 0)
-        rotate_log(c);
-    fd_write_all(c->log, b->data, b->len);
+    if (path && fstat(*to, &st) == 0 && (uint64_t)st.st_size + b->len > c->conf.log_size && st.st_size > 0)
+        rotate_file(c, path, to);
+    fd_write_all(*to, b->data, b->len);
+}
+
+static void log_write(struct core *c, struct buf *b) {
+    core_write_line(c, c->conf.log, &c->log, b);
+}
+
+void core_log_reopen(struct core *c) {
+    if (c->conf.log)
+        reopen(c->conf.log, &c->log);
+    if (c->conf.trace)
+        reopen(c->conf.trace, &c->trace);
 }
 
 static void log_begin(struct jsonout *j, const char *level, const char *what, const char *id) {

@@ -193,6 +193,7 @@ bool place_record(struct core *c UNUSED, struct live_run *r) {
         return false;
     r->row.sent = MIN_OF(rec.sent, (uint64_t)INT64_MAX);
     r->traffic = rec.traffic;
+    memcpy(r->times, rec.times, sizeof r->times);
     r->row.status = rec.status & 0xff;
     r->row.ended_ns = rec.ended_ns;
     r->row.cpu_us = MIN_OF(rec.cpu_us, (uint64_t)INT64_MAX);

@@ -309,6 +309,7 @@ void core_end_run(struct core *c, struct live_run *r) {
     core_count_traffic(&c->counts.traffic, &r->traffic);
     core_count_traffic(&t->traffic, &r->traffic);
     core_log_run(c, &r->row);
+    core_trace_run(c, r);
     core_measure_soon(c);
     c->counts.ended[r->row.state]++;
     end_waits(c, r);

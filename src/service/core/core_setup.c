@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "os/clock.h"
 #include "os/dir.h"
@@ -75,23 +76,52 @@ static int open_places(struct core *c, struct err *err) {
 
 /* -- listeners ---------------------------------------------------------------------------------------------------------------- */
 
-/* SD_LISTEN_FDS_START of systemd: a socket that was there before us. */
-static int inherited_socket(void) {
-    const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
+/*
+ * Sockets that were there before us (sd_listen_fds(3)): that of the API, and addresses of TCP in place of those of the configuration. Anything else
+ * among them is a mistake of the unit, which would go unseen if it were left alone.
+ */
+enum { INHERITED_FIRST = 3, INHERITED_ABOVE = 10 };
 
-    if (!pid || !n || strtol(pid, NULL, 10) != getpid() || !str_eq(n, "1"))
-        return -1;
-    return fcntl(3, F_DUPFD_CLOEXEC, 10);
+static int take_inherited(struct core *c, int at, struct err *err) {
+    int domain = 0, listens = 0, type = 0;
+    socklen_t len = sizeof domain, len2 = sizeof listens, len3 = sizeof type;
+    bool good = getsockopt(at, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 &&
+                getsockopt(at, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len2) == 0 &&
+                getsockopt(at, SOL_SOCKET, SO_TYPE, &type, &len3) == 0 && listens && type == SOCK_STREAM;
+    bool tcp = domain == AF_INET || domain == AF_INET6;
+    int *to = tcp && c->n_tcp < API_LISTEN_MAX               ? &c->tcp[c->n_tcp]
+              : domain == AF_UNIX && c->listener < 0 && !tcp ? &c->listener
+                                                             : NULL;
+
+    if (!good || !to)
+        return err_usage(err, "descriptor %d of the service manager is no socket that listens, or one too many of its kind", at);
+    *to = fd_move_above(at, INHERITED_ABOVE);
+    if (*to < 0 || fcntl(*to, F_SETFD, FD_CLOEXEC) < 0 || fcntl(*to, F_SETFL, O_NONBLOCK) < 0)
+        return err_sys(err, -errno, "take descriptor %d of the service manager", at);
+    c->n_tcp += tcp;
+    return 0;
+}
+
+static int take_all_inherited(struct core *c, struct err *err) {
+    const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
+    uint64_t who = 0, count = 0;
+    int r = 0;
+
+    if (!pid || !n || parse_u64(pid, 1, INT32_MAX, &who, NULL) < 0 || who != (uint64_t)getpid())
+        return 0;
+    if (parse_u64(n, 0, 1 + API_LISTEN_MAX, &count, NULL) < 0)
+        return err_usage(err, "the service manager gives more than %d sockets", 1 + API_LISTEN_MAX);
+    for (uint64_t i = 0; i < count && r == 0; i++)
+        r = take_inherited(c, INHERITED_FIRST + (int)i, err);
+    return r;
 }
 
 static int listen_unix(struct core *c, struct err *err) {
-    CLEANUP(closep) int fd = inherited_socket();
+    CLEANUP(closep) int fd = -1;
     struct sockaddr_un a = {.sun_family = AF_UNIX};
 
-    if (fd >= 0) {
-        c->listener = TAKE_FD(fd);
+    if (c->listener >= 0)
         return 0;
-    }
     if (strlen(c->conf.socket) >= sizeof a.sun_path)
         return err_set(err, -ENAMETOOLONG, "'%s' is too long for a socket", c->conf.socket);
     memcpy(a.sun_path, c->conf.socket, strlen(c->conf.socket) + 1);
@@ -143,11 +173,13 @@ static int load_pem(const char *path, int *ret, struct err *err) {
 }
 
 static int open_listeners(struct core *c, struct err *err) {
-    int r = listen_unix(c, err);
+    int r = take_all_inherited(c, err);
+    bool given = c->n_tcp > 0;
 
+    r = r < 0 ? r : listen_unix(c, err);
     if (r >= 0 && c->conf.listen.len > API_LISTEN_MAX)
         return err_usage(err, "\"listen\": at most %d addresses", API_LISTEN_MAX);
-    for (size_t i = 0; r >= 0 && i < c->conf.listen.len; i++) {
+    for (size_t i = 0; r >= 0 && !given && i < c->conf.listen.len; i++) {
         r = listen_tcp(c->conf.listen.v[i], &c->tcp[i], err);
         c->n_tcp += r >= 0;
     }

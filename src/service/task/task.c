@@ -263,6 +263,7 @@ static void take_result(struct run_task *t) {
     t->record.status = (int)json_get_int(root, "status", t->record.status);
     t->record.cpu_us = (uint64_t)json_get_int(root, "cpu_us", 0);
     tasktraffic_read(json_object_get(root, "network"), &t->record);
+    tasktimes_read(json_object_get(root, "times_us"), &t->record);
     t->record.memory_peak = (uint64_t)json_get_int(root, "memory_peak", 0);
 }
 

@@ -33,7 +33,7 @@ enum task_flag {
 };
 
 /* What the gate of a run let through and refused. */
-enum { TASK_CODES = 32 };
+enum { TASK_CODES = 32, TASK_TIMES = 5 };
 struct task_traffic {
     uint64_t received;           /* bytes */
     uint64_t allowed, failed;    /* connections; failed: allowed, and could not be reached */
@@ -51,6 +51,7 @@ struct task_record {
     char reason[TASK_REASON_MAX]; /* text with a NUL */
     uint64_t sent;                /* bytes over the network. A bawn-task of before has not written it */
     struct task_traffic traffic;  /* the same */
+    uint64_t times[TASK_TIMES];   /* the same: times_us of `bawn run`, in nanoseconds */
 };
 
 enum task_msg_type {

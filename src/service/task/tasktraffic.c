@@ -6,6 +6,9 @@
 #include "base/str.h"
 #include "policy/rules/verdict.h"
 #include "service/task/taskmsg.h"
+#include "supervisor/session/run.h"
+
+static_assert((int)RUN_TIMES == (int)TASK_TIMES, "as taskmsg.h has it");
 
 static uint64_t count_of(const json_t *host, const char *name) {
     return (uint64_t)MAX_OF(json_get_int(host, name, 0), 0);
@@ -37,4 +40,9 @@ void tasktraffic_read(const json_t *network, struct task_record *ret) {
         add_refused(json_array_get(refused, i), ret);
     for (size_t i = 0; i < json_array_size(failed); i++)
         ret->traffic.failed += count_of(json_array_get(failed, i), "count");
+}
+
+void tasktimes_read(const json_t *times, struct task_record *ret) {
+    for (int i = 0; i < RUN_TIMES; i++)
+        ret->times[i] = count_of(times, run_time_names[i]) * 1000;
 }

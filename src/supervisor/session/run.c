@@ -115,6 +115,7 @@ static int watch_over(struct run_state *run, struct err *err) {
 
     if (r < 0)
         return r;
+    run->result->times[RUN_TIME_COMMAND] = clock_mark();
     cgroup_sweep(&run->session.sandbox.cgroup_host); /* while the command is starting: costs it nothing */
     list_run(run);
     stdio_close_inside(&run->io);
@@ -133,6 +134,7 @@ static int run_inside(struct run_state *run, struct err *err) {
     if (r < 0)
         return r;
     r = watch_over(run, err);
+    run->result->times[RUN_TIME_ENDED] = clock_mark();
     /* Everything inside is dead before what is left in pipes and the pty is forwarded, so that the end comes for sure. */
     session_stop(s);
     running_leave(&run->listed);
@@ -206,7 +208,7 @@ int run_command(const struct run_options *opt, struct run_result *ret, struct er
     struct run_state run = {.session = SESSION_INIT, .result = ret, .signals = -1, .listed = RUNNING_INIT};
     int r;
 
-    *ret = (struct run_result){0};
+    *ret = (struct run_result){.times = {clock_mark()}};
     r = session_prepare(&run.session, opt, opt->input, opt->name, err);
     if (!run.session.stage.opt) /* nothing was made yet */
         return r;
@@ -218,15 +220,18 @@ int run_command(const struct run_options *opt, struct run_result *ret, struct er
     r = r < 0 ? r : run_with_stdio(&run, err);
     ret->wants_copy = r < 0 && run.session.wants_copy;
     session_end(&run.session, ret);
+    ret->times[RUN_TIME_REVIEWED] = clock_mark();
     record_end(&run, err);
     session_done(&run.session);
     audit_free(run.audit);
     closep(&run.signals);
+    ret->times[RUN_TIME_DONE] = clock_mark();
     return r;
 }
 
 /* -- reports -------------------------------------------------------------------------------------------------------------- */
 
+const char *const run_time_names[RUN_TIMES] = {"begun", "command", "ended", "reviewed", "done"};
 const char *const run_limit_names[RUN_LIMIT_COUNT] = {"memory", "pids", "disk", "time", "private"};
 
 void run_announce_rung(const struct plan *p) {
@@ -315,6 +320,10 @@ void run_report_json(const struct run_result *r, const struct settings *s, struc
         buf_addf(out, ",%s", r->network);
     jsonout_key(&j, "duration_ms");
     buf_addf(out, "%" PRIu64 ".%03" PRIu64, r->duration_us / 1000, r->duration_us % 1000);
+    jsonout_open(&j, "times_us", '{');
+    for (int i = 0; i < RUN_TIMES; i++)
+        jsonout_u64(&j, run_time_names[i], r->times[i] / 1000);
+    jsonout_close(&j, '}');
     jsonout_u64(&j, "memory_peak", r->usage.memory_peak);
     jsonout_u64(&j, "cpu_us", r->usage.cpu_us);
     jsonout_open(&j, "enforced", '{');

@@ -36,6 +36,10 @@ struct run_options {
     int parent;      /* a socket of the batch that this run is a task of (ops/batch/batch.h), see RUN_PARENT_*; 0: none */
 };
 
+/* When a run began, started the command, saw its end, had its changes, and was done. */
+enum run_time { RUN_TIME_BEGUN, RUN_TIME_COMMAND, RUN_TIME_ENDED, RUN_TIME_REVIEWED, RUN_TIME_DONE, RUN_TIMES };
+extern const char *const run_time_names[RUN_TIMES];
+
 struct run_result {
     int status;      /* what `bawn run` exits with */
     int signal;      /* the command was ended by it; 0: it was not */
@@ -46,6 +50,7 @@ struct run_result {
     enum rung rung;
     bool hit[RUN_LIMIT_COUNT];
     uint64_t duration_us;
+    uint64_t times[RUN_TIMES]; /* nanoseconds since 1970; 0: it did not come to that */
     struct cgroup_usage usage;
     struct limits limits;
     uint64_t private_size; /* bytes that home and /tmp have */
