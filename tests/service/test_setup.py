@@ -4,6 +4,7 @@
 import json
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
