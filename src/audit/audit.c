@@ -17,7 +17,7 @@
 #include "base/str.h"
 #include "config/load/paths.h"
 #include "os/fd.h"
-#include "os/passwd.h"
+#include "os/user/passwd.h"
 
 enum { BATCH = AUDIT_LINE_MAX, PENDING_MAX = 4 * AUDIT_LINE_MAX, IDS_MAX = 8 * 1024 };
 

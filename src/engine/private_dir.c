@@ -16,8 +16,8 @@
 #include "os/copy.h"
 #include "os/dir.h"
 #include "os/fd.h"
-#include "os/idspace.h"
 #include "os/process.h"
+#include "os/user/idspace.h"
 
 enum { BUNDLE_MAX = 64 * 1024 * 1024 };
 

@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "os/dir.h"
 #include "os/fd.h"
-#include "os/idspace.h"
+#include "os/user/idspace.h"
 
 static const char new_prefix[] = ".new-", gone_prefix[] = ".gone-";
 

@@ -12,7 +12,7 @@
 #include "os/dir.h"
 #include "os/fd.h"
 #include "os/file.h"
-#include "os/passwd.h"
+#include "os/user/passwd.h"
 
 enum { LINK_MAX_LEN = 4096 };
 

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "os/idspace.h"
+#include "os/user/idspace.h"
 
 struct plan;
 struct step;

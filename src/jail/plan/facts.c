@@ -13,7 +13,7 @@
 #include "jail/fence/landlock.h"
 #include "jail/plan/own.h"
 #include "os/fd.h"
-#include "os/passwd.h"
+#include "os/user/passwd.h"
 
 extern char **environ;
 

@@ -14,7 +14,7 @@
 #include "jail/plan/facts.h"
 #include "jail/plan/plan_image.h"
 #include "os/lookalike.h"
-#include "os/subid.h"
+#include "os/user/subid.h"
 
 struct err;
 struct buf;

@@ -9,7 +9,7 @@
 #include "config/settings.h"
 #include "engine/engine.h"
 #include "ops/run/run_prepare.h"
-#include "os/idspace.h"
+#include "os/user/idspace.h"
 
 /* What is written to folders of the user's own must stay the user's. NULL: nothing is in the way. */
 static const char *shares_folders(const struct run_prepared *p) {

@@ -16,7 +16,7 @@
 #include "os/clock.h"
 #include "os/dir.h"
 #include "os/fd.h"
-#include "os/idspace.h"
+#include "os/user/idspace.h"
 #include "registry/registry.h"
 #include "supervisor/session/box_run.h"
 

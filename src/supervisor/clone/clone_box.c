@@ -17,7 +17,7 @@
 #include "jail/plan/plan_system.h"
 #include "os/clock.h"
 #include "os/fd.h"
-#include "os/idspace.h"
+#include "os/user/idspace.h"
 #include "supervisor/clone/clone_priv.h"
 #include "supervisor/control/control_client.h"
 #include "workspace/run/rundir.h"

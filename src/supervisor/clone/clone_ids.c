@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "jail/plan/plan_system.h"
-#include "os/idspace.h"
+#include "os/user/idspace.h"
 #include "supervisor/clone/clone_priv.h"
 
 /* Shared with the process that copies. */

@@ -13,7 +13,7 @@
 #include "os/dir.h"
 #include "os/fd.h"
 #include "os/file.h"
-#include "os/idspace.h"
+#include "os/user/idspace.h"
 #include "supervisor/clone/clone_priv.h"
 
 #define PLACE "checkpoints"

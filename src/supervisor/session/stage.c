@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "os/clock.h"
 #include "os/fd.h"
-#include "os/idspace.h"
+#include "os/user/idspace.h"
 #include "supervisor/session/progress_bar.h"
 #include "supervisor/session/run.h"
 #include "workspace/apply/apply.h"

@@ -13,7 +13,7 @@
 #include "jail/plan/plan_system.h"
 #include "os/fd.h"
 #include "os/file.h"
-#include "os/idspace.h"
+#include "os/user/idspace.h"
 
 /* One of these files says that the first start is over. */
 #define FILLED "filled"

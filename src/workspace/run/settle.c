@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "os/file.h"
-#include "os/idspace.h"
+#include "os/user/idspace.h"
 #include "workspace/copy/walk.h"
 
 #define SETTLE_MARK "ids"

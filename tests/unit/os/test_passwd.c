@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "os/passwd.c"
+#include "os/user/passwd.c"
 
 static void test_all_that_the_library_finds(void **state UNUSED) {
     FILE *f = fopen("/etc/passwd", "re");

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "os/subid.c"
+#include "os/user/subid.c"
 
 static void ranges_are_found(void **state UNUSED) {
     static const struct {

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "os/subid.h"
+#include "os/user/subid.h"
 
 struct err;
 

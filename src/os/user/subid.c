@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads ranges of ids. */
-#include "os/subid.h"
+#include "os/user/subid.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes user namespaces with several ids, and works in them. */
-#include "os/idspace.h"
+#include "os/user/idspace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "os/fd.h"
-#include "os/passwd.h"
 #include "os/process.h"
 #include "os/remove.h"
 #include "os/spawn.h"
+#include "os/user/passwd.h"
 
 #define NEWUIDMAP "/usr/bin/newuidmap"
 #define NEWGIDMAP "/usr/bin/newgidmap"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Entries of /etc/passwd. */
-#include "os/passwd.h"
+#include "os/user/passwd.h"
 
 #include <errno.h>
 #include <stdio.h>
