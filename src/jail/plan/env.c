@@ -160,7 +160,7 @@ static int add_path(const struct settings *s, const struct host_facts *h, const 
         buf_addf(&b, "%s%s", b.len ? ":" : "", path_default);
     if (p->network && in->credentials.program) /* last: it only stands in for what is missing */
         buf_addf(&b, ":%s", plan_bin(p));
-    if (p->run) { /* first: ssh has to know where the home is */
+    if (p->run && p->network) { /* first: ssh has to know where the home is */
         put_var(p, str_dupf("PATH=%s/first:%s", p->run, buf_str(&b)), strlen("PATH"));
         return 0;
     }
