@@ -196,6 +196,26 @@ def container_bars(column):
         yield bar(f"start with {engine}, ms over its own", (mine - plain) / 1000 if plain and mine else None, CONTAINER_MS, engine == "docker")
 
 
+SERVICE_ROWS = (("runs of true per second, 16 clients", "runs", 0), ("p99 of them, ms", "p99", 1), ("exec of true per second", "execs", 0), ("p99 of them, ms", "execs_p99", 1),
+                ("10,000 files listed, ms", "list", 1), ("200 streams have the end of a run, ms", "streams_ms", 0),
+                ("bawnd, KiB before", "memory_before", 0), ("bawnd, KiB after", "memory_after", 0))
+SERVICE_BARS = (("runs of true per second", "runs", 150, ">="), ("p99 of a run, ms", "p99", 100, "<="), ("exec over HTTP per second", "execs", 1500, ">="),
+                ("10,000 files listed, ms", "list", 200, "<="))
+
+
+def service_table(data):
+    columns = {label: c["service"] for label, c in data["columns"].items() if "service" in c}
+    rows = [[what, *(number(c[key], digits) for c in columns.values())] for what, key, digits in SERVICE_ROWS]
+    rows += [[f"docker's API, {what} per second", *(number(c["docker"].get(key), 0) for c in columns.values())] for what, key in (("runs", "runs"), ("execs", "execs"))]
+    return table("The service over its unix socket, and docker's API doing the same, one at a time", ["", *columns], rows)
+
+
+def service_bars(column):
+    for what, key, limit, better in SERVICE_BARS:
+        yield bar(f"service, {what}", column["service"][key], limit, True, better)
+    yield bar("service, memory after x before", column["service"]["memory_after"] / column["service"]["memory_before"], 1.25, True)
+
+
 def image_bars(column):
     both = column["images"]["unpack"]
     yield bar("start with an image, x host's root", ratio(column["images"]["cold"], images.IMAGE, images.HOST), IMAGE_START, True)
@@ -335,7 +355,8 @@ def bars(data):
         groups = [*([start_bars] if data["with_starts"] else []), *([work_bars] if "work" in column else []), *([growth_bars] if "growth" in column else []),
                   *([churn_bars] if "io" in column else []), *([io_bars] if "io" in column else []), *([mode_bars] if data["with_modes"] else []),
                   *([kept_bars] if "kept" in column else []), *([link_bars] if "link" in column else []), *([image_bars] if "images" in column else []),
-                  *([container_bars] if "containers" in column else []), *([gateway_bars] if "gateway" in column else [])]
+                  *([container_bars] if "containers" in column else []), *([service_bars] if "service" in column else []),
+                  *([gateway_bars] if "gateway" in column else [])]
         found += [{**b, "name": f"{b['name']}, {label}"} for group in groups for b in group(column)]
     for b in found:
         b["verdict"] = verdict(b)
@@ -383,6 +404,8 @@ def text(data):
         parts.append(image_table(data))
     if any("containers" in c for c in data["columns"].values()):
         parts.append(container_table(data))
+    if any("service" in c for c in data["columns"].values()):
+        parts.append(service_table(data))
     if any("gateway" in c for c in data["columns"].values()):
         parts.append(gateway_table(data))
     if any("work" in c for c in data["columns"].values()):

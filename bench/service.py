@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""bawnd over its unix socket: runs and commands per second, latencies, a list of 10,000 files, memory.
+"""bawnd over its unix socket: runs and commands per second, latencies, a list of 10,000 files, streams of events, memory; beside docker's API.
 
-    bench/service.py [--bawnd PATH] [--runs N] [--execs N] [--clients N]
+    bench/service.py [--bawnd PATH] [--runs N] [--execs N] [--clients N] [--streams N]
 
-On its own, as root or as a user; the service is started in a folder of its own. On a busy machine the figures say nothing.
+On its own, as root or as a user; the service is started in a folder of its own. `make bench` has the same as a table. On a busy machine the figures say
+nothing. `--runs 20000` is the test of memory.
 """
 
 import argparse
@@ -96,29 +97,155 @@ def memory(pid):
         return next(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
 
 
-def measure(path, pid, a):
-    c = Client(path)
-    run = request("POST", "/v1/runs", {"command": ["true"], "wait": 60})
-    load(path, a.clients, a.clients, run, b'"done"')
-    before = memory(pid)
-    show("runs of true", *load(path, a.clients, a.runs, run, b'"done"'))
-    print(f"{'memory of bawnd':24} {before} KiB before, {memory(pid)} KiB after")
-    box = c.call("POST", "/v1/sandboxes", {})["id"]
-    show("exec of true", *load(path, a.clients, a.execs, request("POST", f"/v1/sandboxes/{box}/exec", {"command": ["true"]}), b'"status":0'))
-    c.call("DELETE", f"/v1/sandboxes/{box}")
+def p99(times):
+    return times[int(len(times) * 0.99)]
+
+
+def streams(path, n, run):
+    """n clients that follow the events of one run; returns how long after its end the last of them has it, in milliseconds."""
+    clients = [Client(path) for _ in range(n)]
+    for c in clients:
+        c.sock.sendall(f"GET /v1/runs/{run}/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n".encode())
+    seen = {c: b"" for c in clients}
+    for c in clients:
+        while b"running" not in seen[c]:
+            seen[c] += c.sock.recv(1 << 16)
+    begin = time.monotonic()
+    Client(path).call("POST", f"/v1/runs/{run}/signal", {"signal": 9})
+    for c in clients:
+        while b'"exit"' not in seen[c]:
+            part = c.sock.recv(1 << 16)
+            assert part, seen[c][-300:]
+            seen[c] += part
+    return (time.monotonic() - begin) * 1000
+
+
+def listing(c, top):
     held = c.call("POST", "/v1/runs", {"command": ["true"], "shape": {"mode": "direct"}, "hold": True})["id"]
-    made = c.call("POST", "/v1/runs", {"command": ["true"], "hold": True})["id"]
     c.call("PUT", f"/v1/runs/{held}/file?path=x", b"", kind="application/octet-stream")
-    for folder in pathlib.Path(a.top, "state").glob(f"tenants/*/runs/{held}/workspace"):
+    for folder in pathlib.Path(top, "state").glob(f"tenants/*/runs/{held}/workspace"):
+        uid = folder.stat().st_uid
         for i in range(10000):
-            (folder / f"file{i}").touch()
+            os.close(os.open(folder / f"file{i}", os.O_CREAT | os.O_WRONLY))
+            if os.geteuid() == 0 and uid:
+                os.chown(folder / f"file{i}", uid, uid)
     times = []
     for _ in range(5):
         begin = time.monotonic()
         assert len(c.call("GET", f"/v1/runs/{held}/files?limit=10000")["items"]) == 10000
         times.append((time.monotonic() - begin) * 1000)
-    show("10,000 files listed", 1000 / sorted(times)[2], sorted(times))
-    c.call("POST", f"/v1/runs/{made}/cancel")
+    c.call("POST", f"/v1/runs/{held}/cancel")
+    return sorted(times)
+
+
+def figures(path, pid, top, runs, execs, clients, n_streams):
+    """All of it: a dictionary."""
+    c, found = Client(path), {}
+    run = request("POST", "/v1/runs", {"command": ["true"], "wait": 60})
+    load(path, clients, 20 * clients, run, b'"done"')
+    found["memory_before"] = memory(pid)
+    found["runs"], found["runs_ms"] = load(path, clients, runs, run, b'"done"')
+    found["memory_after"] = memory(pid)
+    box = c.call("POST", "/v1/sandboxes", {})["id"]
+    found["execs"], found["execs_ms"] = load(path, clients, execs, request("POST", f"/v1/sandboxes/{box}/exec", {"command": ["true"]}), b'"status":0')
+    c.call("DELETE", f"/v1/sandboxes/{box}")
+    found["list_ms"] = listing(c, top)
+    long = c.call("POST", "/v1/runs", {"command": ["sleep", "1000"]})["id"]
+    found["streams_ms"] = streams(path, n_streams, long)
+    return found
+
+
+class Daemon:
+    """bawnd in a folder of its own; how: arguments for subprocess."""
+
+    def __init__(self, bawnd, **how):
+        self.top = tempfile.mkdtemp(prefix="bawn-bench.", dir="/var/tmp")
+        os.chmod(self.top, 0o755)
+        if "user" in how:
+            os.chown(self.top, how["user"], how["group"])
+        self.path = f"{self.top}/run/api.sock"
+        config = pathlib.Path(self.top, "bawnd.json")
+        config.write_text(json.dumps({"state": f"{self.top}/state", "runtime": f"{self.top}/run", "any_user": True}))
+        self.proc = subprocess.Popen([bawnd, "--config", config], stderr=subprocess.DEVNULL, **how)
+
+    def __enter__(self):
+        while True:
+            try:
+                if Client(self.path).call("GET", "/v1/health"):
+                    return self
+            except OSError:
+                assert self.proc.poll() is None, "bawnd does not start"
+                time.sleep(0.05)
+
+    def __exit__(self, *_):
+        self.proc.send_signal(signal.SIGTERM)
+        self.proc.wait()
+        shutil.rmtree(self.top, ignore_errors=True)
+
+
+# -- for bench/run ---------------------------------------------------------------------------------------------------------
+
+
+def docker_figures(stage, place, runs, execs):
+    """Containers that run true, one after another, and commands in one that runs: docker's own API, per second."""
+    import containers  # noqa: PLC0415 (only bench/run has what it needs)
+
+    daemon = containers.Docker(place.name)
+    try:
+        containers.commands(stage, place, "docker", {"DOCKER_HOST": daemon.host})  # makes the image
+        image = daemon.call("images", "--quiet", "bawn-root", check=True).stdout.split()[0].decode()
+        path = daemon.host.removeprefix("unix://")
+        host = {"NetworkMode": "none", "Binds": ["/usr:/usr:ro"]}
+
+        def once(command):
+            c = Client(path)
+            made = c.call("POST", "/v1.41/containers/create", {"Image": image, "Cmd": command, "HostConfig": host})["Id"]
+            c.call("POST", f"/v1.41/containers/{made}/start")
+            return made
+
+        def many(n, step):
+            begin = time.monotonic()
+            for _ in range(n):
+                step()
+            return n / (time.monotonic() - begin)
+
+        def run():
+            made = once(["/usr/bin/true"])
+            docker_call(path, "POST", f"/v1.41/containers/{made}/wait")
+            docker_call(path, "DELETE", f"/v1.41/containers/{made}?force=1")
+
+        box = once(["/usr/bin/sleep", "100000"])
+
+        def execute():
+            made = Client(path).call("POST", f"/v1.41/containers/{box}/exec", {"Cmd": ["/usr/bin/true"]})["Id"]
+            docker_call(path, "POST", f"/v1.41/exec/{made}/start", {"Detach": False, "Tty": False})
+
+        return {"runs": many(runs, run), "execs": many(execs, execute)}
+    finally:
+        daemon.end()
+
+
+def docker_call(path, method, target, body=None):
+    """Whatever the answer is, to its end: docker sends some in chunks, and some until it hangs up."""
+    c = Client(path)
+    c.sock.sendall(request(method, target, body).replace(b"Host: localhost\r\n", b"Host: localhost\r\nConnection: close\r\n", 1))
+    while c.sock.recv(1 << 16):
+        pass
+
+
+def measure(stage, place, effort, say):
+    say(f"as {place.name}: the service")
+    how = place.popen_as()
+    with Daemon(pathlib.Path(stage.bawn).parent / "bawnd", **how) as d:
+        found = figures(d.path, d.proc.pid, d.top, effort.service_runs, effort.service_execs, 16, 200)
+    found |= {"p99": p99(found.pop("runs_ms")), "execs_p99": p99(found.pop("execs_ms")), "list": found.pop("list_ms")[2]}
+    found["docker"] = {}
+    if shutil.which("dockerd") and os.geteuid() == 0:
+        try:
+            found["docker"] = docker_figures(stage, place, 10, 30)
+        except (RuntimeError, OSError, AssertionError, IndexError, subprocess.SubprocessError) as e:
+            say(f"docker's API was not measured: {str(e)[-200:]}")
+    return found
 
 
 def main():
@@ -127,25 +254,15 @@ def main():
     p.add_argument("--runs", type=int, default=2000)
     p.add_argument("--execs", type=int, default=5000)
     p.add_argument("--clients", type=int, default=16)
+    p.add_argument("--streams", type=int, default=200)
     a = p.parse_args()
-    a.top = tempfile.mkdtemp(prefix="bawn-bench.", dir="/var/tmp")
-    os.chmod(a.top, 0o755)
-    path = f"{a.top}/run/api.sock"
-    config = pathlib.Path(a.top, "bawnd.json")
-    config.write_text(json.dumps({"state": f"{a.top}/state", "runtime": f"{a.top}/run"}))
-    proc = subprocess.Popen([a.bawnd, "--config", config], stderr=subprocess.DEVNULL)
-    try:
-        while True:
-            try:
-                if Client(path).call("GET", "/v1/health"):
-                    break
-            except OSError:
-                time.sleep(0.05)
-        measure(path, proc.pid, a)
-    finally:
-        proc.send_signal(signal.SIGTERM)
-        proc.wait()
-        shutil.rmtree(a.top, ignore_errors=True)
+    with Daemon(a.bawnd) as d:
+        f = figures(d.path, d.proc.pid, d.top, a.runs, a.execs, a.clients, a.streams)
+    show("runs of true", f["runs"], f["runs_ms"])
+    print(f"{'memory of bawnd':24} {f['memory_before']} KiB before, {f['memory_after']} KiB after")
+    show("exec of true", f["execs"], f["execs_ms"])
+    show("10,000 files listed", 1000 / f["list_ms"][2], f["list_ms"])
+    print(f"{f'{a.streams} streams of events':24} {f['streams_ms']:.0f} ms after the end of the run all have it")
 
 
 if __name__ == "__main__":
