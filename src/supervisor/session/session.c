@@ -192,6 +192,7 @@ void session_want(struct evloop *l, void *arg) {
     evloop_wake_in(l, watch_timeout(&s->tmp_watch));
     evloop_wake_in(l, latecomers_timeout(&s->latecomers));
     evloop_wake_in(l, landing_timeout(&s->landing));
+    evloop_wake_in(l, stage_timeout(&s->stage));
 }
 
 int session_ready(void *arg, const struct pollfd *fds, size_t n) {
@@ -208,6 +209,7 @@ int session_ready(void *arg, const struct pollfd *fds, size_t n) {
 int session_settle(struct session *s, struct err *err) {
     int r = 0;
 
+    stage_turn(&s->stage);
     guard_handle(&s->guard); /* what the command made itself must be known before it is covered */
     if (TAKE(s->late, false) || latecomers_timeout(&s->latecomers) == 0)
         r = latecomers_handle(&s->latecomers, err);

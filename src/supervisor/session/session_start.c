@@ -9,6 +9,7 @@
 #include "config/settings.h"
 #include "engine/native/native.h"
 #include "engine/private_dir.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "supervisor/session/session.h"
 #include "supervisor/session/system_dir.h"
@@ -70,6 +71,8 @@ static int start_rung(struct session *s, const struct session_how *how, enum run
     *ret_weaker = false;
     if (r == 0 && s->planned)
         r = s->planned(s->arg, s, err);
+    if (r == 0 && s->stage.have)
+        clock_pass(s->stage.begun_ns); /* what changes from now on has a later time; most of the wait was for something */
     r = r < 0 ? r : s->engine->start(&req, &s->sandbox, ret_weaker, err);
     if (r < 0)
         session_finish(s);

@@ -20,6 +20,8 @@
 #include "workspace/mode/sync.h"
 #include "workspace/run/settle.h"
 
+enum { SAVE_AFTER_MS = 1000 };
+
 static bool is_below(const char *path, const char *dir) {
     size_t n = strlen(dir);
 
@@ -243,10 +245,10 @@ int stage_begin(struct stage *st, const struct run_options *opt, const char *nam
     if (r >= 0) {     /* from here on what is in there counts */
         if (st->new_) /* else what is in upper/ is compared with the beginning of the first run */
             st->rd.info.begun_ns = st->begun_ns;
-        r = rundir_save(&st->rd, err);
+        r = rundir_save_soon(&st->rd, err);
         if (r >= 0 && in->more.uids.n && facts->uid != 0) /* root's are idmapped mounts, which have one id */
             r = settle_expect(st->rd.fd, err);
-        clock_pass(st->begun_ns);
+        st->save_at_ms = clock_ms() + SAVE_AFTER_MS;
     }
     if (r < 0) {
         stage_undo(st);
@@ -286,4 +288,18 @@ int stage_growth(const struct stage *st) {
     if (!st->have || !begin[st->mode])
         return -1;
     return openat(st->rd.fd, st->mode == WORKSPACE_OVERLAY ? "upper" : "tree", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int stage_timeout(const struct stage *st) {
+    return clock_left_ms(st->save_at_ms);
+}
+
+void stage_turn(struct stage *st) {
+    struct err err = {0};
+
+    if (!st->save_at_ms || clock_ms() < st->save_at_ms)
+        return;
+    st->save_at_ms = 0;
+    if (rundir_save(&st->rd, &err) < 0)
+        log_err(&err);
 }

@@ -24,7 +24,8 @@ struct stage {
     const struct lookalikes *tracked; /* of what is hidden, what git tracks; may be NULL */
     enum workspace_mode mode;
     uint64_t begun_ns;
-    char *runs; /* folder of the runs; NULL: the user has no home */
+    uint64_t save_at_ms; /* of clock_ms(): run.json is to be on the disk by then; 0: it is */
+    char *runs;          /* folder of the runs; NULL: the user has no home */
     struct rundir rd;
     bool have; /* rd is there */
     bool new_; /* it was made for this run */
@@ -39,6 +40,9 @@ struct stage {
 
 /* The current directory is the workspace. Sets what *in says of workspace, git and caches. In direct mode nothing is made yet. */
 int stage_begin(struct stage *st, const struct run_options *opt, const char *name, struct plan_input *in, struct err *err);
+/* The start does not wait for the disk: a power cut within the first second may lose the run. For poll(2), and after it. */
+int stage_timeout(const struct stage *st);
+void stage_turn(struct stage *st);
 /* The run's folder, made now if there is none: direct mode, at the first change. */
 int stage_folder(struct stage *st, struct err *err);
 /* The journal of a run in direct mode, new. */

@@ -114,6 +114,9 @@ static int end_overlay(struct stage *st, struct err *err) {
         return r;
     if (st->changes == 0 && !st->rd.info.named)
         return forget_run(st, err);
+    r = rundir_save(&st->rd, err);
+    if (r < 0)
+        return r;
     if (st->changes)
         log_note("%zu %s changed, stored as run '%s': bawn review %s, then bawn apply %s or bawn discard %s", st->changes,
                  str_plural(st->changes, "file", "files"), st->rd.name, st->rd.name, st->rd.name, st->rd.name);
@@ -281,6 +284,7 @@ static int end_sync(struct stage *st, struct err *err) {
     if (r == 0 && !changed &&
         !st->rd.info.named) /* nothing to carry, and the copy goes: what the host changed does not matter to it */
         return forget_run(st, err);
+    r = r < 0 ? r : rundir_save(&st->rd, err);
     r = r < 0 ? r : sync_both(&st->rd, st->workspace, st->opt->rules, &hooks, &result, err);
     r2 = end_record(&w, err);
     if (r < 0 || r2 < 0)
@@ -324,16 +328,20 @@ int stage_end(struct stage *st, int status, struct err *err) {
         [WORKSPACE_SYNC] = end_sync,
         [WORKSPACE_WORKTREE] = end_worktree,
     };
+    uint64_t ended_ns;
     int r;
 
     if (!st->have)
         return 0;
     st->rd.info.ended_ns = clock_mark();
     st->rd.info.status = status;
-    r = rundir_save(&st->rd, err);
-    if (st->mode == WORKSPACE_DIRECT) /* what the user saves from now on is not the run's */
-        clock_pass(st->rd.info.ended_ns);
+    st->save_at_ms = 0;
+    /* It may be forgotten: those that keep it wait for the disk. */
+    r = st->mode == WORKSPACE_WORKTREE ? rundir_save(&st->rd, err) : rundir_save_soon(&st->rd, err);
+    ended_ns = st->rd.info.ended_ns;
     r = r < 0 ? r : settle_run(st->rd.fd, err);
     r = r < 0 ? r : end[st->mode](st, err);
+    if (st->mode == WORKSPACE_DIRECT && st->have) /* what the user saves from now on is not the run's */
+        clock_pass(ended_ns);
     return r < 0 ? err_ctx(err, r, "what the run changed is in '%s'", st->rd.path) : 0;
 }

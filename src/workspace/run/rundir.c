@@ -139,16 +139,23 @@ static int take_lock(int dir, const char *name, int how, int *ret, struct err *e
     return 0;
 }
 
-/* In direct mode the work itself is in the workspace, and the first change of a file waits for this: no fsync there. */
-int rundir_save(struct rundir *rd, struct err *err) {
+static int write_info(struct rundir *rd, unsigned sync, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(RUN_INFO_MAX);
-    unsigned sync = rd->info.mode == WORKSPACE_DIRECT ? 0 : FILE_SYNC;
     int r = run_info_write(&rd->info, &text, err);
 
     if (r < 0)
         return r;
     r = file_replace_at(rd->fd, RUNDIR_JSON, 0600, FILE_SOLE | sync, buf_str(&text), text.len);
     return r < 0 ? err_sys(err, r, "write the description of the run") : 0;
+}
+
+/* In direct mode the work itself is in the workspace, and the first change of a file waits for this: no fsync there. */
+int rundir_save(struct rundir *rd, struct err *err) {
+    return write_info(rd, rd->info.mode == WORKSPACE_DIRECT ? 0 : FILE_SYNC, err);
+}
+
+int rundir_save_soon(struct rundir *rd, struct err *err) {
+    return write_info(rd, 0, err);
 }
 
 /* The last name of the workspace, in letters that are also good for a branch of git: no dots. */
@@ -189,7 +196,7 @@ static int create_in(int runs, const char *name, struct rundir *rd, char ret_nam
     if (rd->fd < 0)
         return err_sys(err, rd->fd, "make the folder of a run");
     r = take_lock(rd->fd, hidden, O_CREAT, &rd->lock, err);
-    r = r < 0 ? r : rundir_save(rd, err);
+    r = r < 0 ? r : rundir_save_soon(rd, err); /* it is saved again once there is something in it */
     if (r == 0) {
         snprintf(ret_name, RUNDIR_NAME_MAX + 1, "%s", name ? name : "");
         r = name ? hidden_publish(runs, hidden, name) : settle_anywhere(runs, hidden, rd->info.workspace, ret_name);

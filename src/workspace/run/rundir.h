@@ -76,8 +76,10 @@ struct rundir_list {
 int rundir_list(const char *runs, const char *workspace, struct rundir_list *ret, struct err *err);
 void rundir_list_done(struct rundir_list *l);
 
-/* Rewrites run.json from r->info, atomically. */
+/* Rewrites run.json from r->info, atomically; but for direct mode it survives a power cut. */
 int rundir_save(struct rundir *r, struct err *err);
+/* The same without waiting for the disk: where rundir_save() or rundir_remove() follows. */
+int rundir_save_soon(struct rundir *r, struct err *err);
 /* Removes the folder and all in it, whatever its modes, following no link. Crash-safe: it is renamed first, and the next
  * rundir_create() sweeps what a crash left. Takes r. */
 int rundir_remove(struct rundir *r, struct err *err);
