@@ -156,7 +156,7 @@ struct plan {
     const struct plan_image *image;                              /* borrowed; NULL: none */
     const char *cwd;                                             /* of the command */
     const char *hostname, *workspace, *home, *tmp, *private_dir; /* private_dir: NULL where nothing is in it */
-    const char *run, *bin;                                       /* landlock rung: what /run/bawn and PLAN_INSIDE_BIN are (plan_bare.c) */
+    const char *run, *bin; /* landlock rung: what /run/bawn and PLAN_INSIDE_BIN are (plan_bare.c) */
     const char *
         bundle; /* of certificates, which is copied to private_dir/PLAN_CERTS: root's folders are closed to the owner of the workspace */
     bool home_persistent;
