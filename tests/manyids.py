@@ -9,8 +9,8 @@ FIRST, COUNT = 300000, 65536
 CONFIG = {"system": "writable", "system_ids": "many", "workspace": {"mode": "overlay"}}
 
 
-def use_ranges(runner, text=None):
-    """From now on every program of this runner sees these ranges. Needs root."""
+def use_ranges(runner, text=None, first="true"):
+    """From now on every program of this runner sees these ranges. Needs root. first: a command of root's in their mount namespace."""
     file = runner.top / "subid"
     file.write_text(f"{runner.user.pw_name}:{FIRST}:{COUNT}\n" if text is None else text)
     file.chmod(0o644)
@@ -19,7 +19,7 @@ def use_ranges(runner, text=None):
     plain = type(runner).popen.__get__(runner)
 
     def popen(*cmd, **kw):
-        return plain("unshare", "-m", "sh", "-c", f'{binds} && exec {become}"$@"', "sh", *cmd, **kw)
+        return plain("unshare", "-m", "sh", "-c", f'{binds} && {first} && exec {become}"$@"', "sh", *cmd, **kw)
 
     runner.popen = popen
     runner.identity = lambda: {}

@@ -196,6 +196,20 @@ def test_strange_ranges_are_not_used(runner, case):
     assert (why in r.err) == (why != b"no range"), r
 
 
+def test_a_helper_that_refuses(runner):
+    """Claim: where newuidmap is there and does not work, `many` is refused and `auto` has one id."""
+    if runner.is_root:
+        manyids.use_ranges(runner, first="mount -o remount,bind,nosuid /")  # root does not need it
+        r = inside(runner, "cat /proc/self/uid_map")
+        assert r.rc == 0 and len(r.out.splitlines()) == 2, r
+        return
+    manyids.use_ranges(runner, first="mount -o remount,bind,nosuid /")
+    r = inside(runner, "true")
+    assert r.rc == 125 and b"refuses to map" in r.err, r
+    r = inside(runner, "cat /proc/self/uid_map", "--system-ids", "auto")
+    assert r.rc == 0 and r.out.split()[2:] == [b"1"] and b"refuses to map" in r.err, r
+
+
 FORKS = """
 import os, signal
 made = 0

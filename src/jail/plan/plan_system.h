@@ -23,7 +23,7 @@ struct plan;
 struct plan_input;
 struct strv;
 
-#define PLAN_SYSTEM "system" /* the folder's name, in the sandbox's or a private one */
+#define PLAN_SYSTEM "system"  /* the folder's name, in the sandbox's or a private one */
 #define PLAN_SYSTEM_IDS "ids" /* in there: several ids, and which */
 #define PLAN_SYSTEM_CERTS "/etc/ssl/certs"
 #define PLAN_SYSTEM_DPKG "/var/lib/dpkg"
