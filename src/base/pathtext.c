@@ -2,6 +2,8 @@
 /* Paths of any bytes as text. */
 #include "base/pathtext.h"
 
+#include <errno.h>
+
 #include "base/buf.h"
 #include "base/str.h"
 
@@ -20,6 +22,18 @@ bool path_is_below(const char *path, size_t len) {
             return true;
         path = slash + 1;
     }
+}
+
+int path_next(const char **rest, char name[static NAME_MAX + 1]) {
+    size_t len = strcspn(*rest, "/");
+    bool more = (*rest)[len] == '/';
+
+    if (len == 0 || len > NAME_MAX)
+        return -ENAMETOOLONG;
+    memcpy(name, *rest, len);
+    name[len] = 0;
+    *rest += len + more;
+    return more;
 }
 
 void path_text_add(struct buf *b, const char *path) {

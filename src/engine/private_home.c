@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/pathtext.h"
 #include "base/str.h"
 #include "engine/private_dir.h"
 #include "jail/plan/plan.h"
@@ -39,28 +40,20 @@ static int step_into(const struct plan *p, int dir, const char *name, mode_t mod
 /* The folder that the last name of the path is in, and that name. */
 static int walk_to(const struct plan *p, const char *top, const char *path, char name[static NAME_MAX + 1]) {
     CLEANUP(closep) int dir = open(top, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    const char *rest = path + strlen(top) + 1, *slash;
+    const char *rest = path + strlen(top) + 1;
+    int r;
 
     if (dir < 0)
         return -errno;
-    for (;; rest = slash + 1) {
-        size_t len;
-        int next;
+    while ((r = path_next(&rest, name)) > 0) {
+        int next = step_into(p, dir, name, 0755);
 
-        slash = strchrnul(rest, '/');
-        len = (size_t)(slash - rest);
-        if (len == 0 || len > NAME_MAX)
-            return -ENAMETOOLONG;
-        memcpy(name, rest, len);
-        name[len] = 0;
-        if (*slash == 0)
-            return TAKE_FD(dir);
-        next = step_into(p, dir, name, 0755);
         if (next < 0)
             return next;
         closep(&dir);
         dir = next;
     }
+    return r < 0 ? r : TAKE_FD(dir);
 }
 
 static int make_file(const struct plan *p, int dir, const char *name, const struct step *s) {

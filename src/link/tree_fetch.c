@@ -96,7 +96,7 @@ int tree_cell_lock(const int *folders, size_t n, struct err *err) {
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return err_sys(err, -errno, "give up privileges");
-    r = caps_keep_only(wanted, err);
+    r = caps_reduce(wanted, err);
     r = r < 0 ? r : fence(folders, n, err);
     r = r < 0 ? r : cell_limit(limits, ARRAY_LEN(limits), err);
     return r < 0 ? r : cell_install(&filter, err);

@@ -102,7 +102,7 @@ int review_lock(const int *roots, size_t n, unsigned first_closed, struct err *e
         return err_sys(err, r, "close inherited descriptors");
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return err_sys(err, -errno, "give up privileges");
-    r = caps_keep_only(1u << CAP_DAC_READ_SEARCH, err); /* what root needs to read a tree that belongs to others */
+    r = caps_reduce(1u << CAP_DAC_READ_SEARCH, err); /* what root needs to read a tree that belongs to others */
     r = r < 0 ? r : fence(roots, n, err);
     r = r < 0 ? r : cell_limit(limits, ARRAY_LEN(limits), err);
     r = r < 0 ? r : seccomp_install(SECCOMP_BARE, err);

@@ -154,7 +154,7 @@ class Activated(http_driver.Service):
 
 
 def test_sockets_of_the_service_manager(runner):
-    service = Activated(runner, listen=["192.0.2.1:1"])  # in place of it: it cannot be had here
+    service = Activated(runner, listen=["192.0.2.1:1"])  # the socket takes its place: this machine does not have the address
     assert service.call("GET", "/v1/health")[0] == 200, "a connection that came before it waits"
     with socket.create_connection(service.tcp.getsockname()) as s:
         s.sendall(b"GET /v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")

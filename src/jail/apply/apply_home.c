@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/pathtext.h"
 #include "jail/apply/apply_priv.h"
 #include "jail/apply/jail_apply.h"
 #include "jail/plan/plan.h"
@@ -91,7 +92,7 @@ static int step_into(int dir, const char *name, mode_t mode, bool must) {
 
 /* The folder that the last name of the step is in. */
 static int walk_to(struct launch *l, const struct step *s, bool must, char name[static NAME_MAX + 1]) {
-    const char *rest = below_home(l->plan, s->to), *slash;
+    const char *rest = below_home(l->plan, s->to);
     CLEANUP(closep) int dir = -1;
     int r = open_home(l);
 
@@ -100,19 +101,9 @@ static int walk_to(struct launch *l, const struct step *s, bool must, char name[
     dir = fcntl(l->home_fd, F_DUPFD_CLOEXEC, 3);
     if (dir < 0)
         return -errno;
-    for (;; rest = slash + 1) {
-        size_t len;
-        int next;
+    while ((r = path_next(&rest, name)) > 0) {
+        int next = step_into(dir, name, 0755, must);
 
-        slash = strchrnul(rest, '/');
-        len = (size_t)(slash - rest);
-        if (len == 0 || len > NAME_MAX)
-            return -ENAMETOOLONG;
-        memcpy(name, rest, len);
-        name[len] = 0;
-        if (*slash == 0)
-            return TAKE_FD(dir);
-        next = step_into(dir, name, 0755, must);
         if (next < 0)
             return next;
         closep(&dir);
@@ -120,6 +111,7 @@ static int walk_to(struct launch *l, const struct step *s, bool must, char name[
         if (must && (r = unlock(dir)) < 0)
             return r;
     }
+    return r < 0 ? r : TAKE_FD(dir);
 }
 
 static int make_dir(int dir, const char *name, const struct step *s) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The user namespace of a sandbox with several ids. It is made before the sandbox's first process, by helpers that end before that begins (os/idspace.h).
+ * The user namespace of a sandbox with several ids. It is made before the sandbox's first process, by helpers that end before that begins (os/user/idspace.h).
  *
  * The kernel counts processes, queued signals and message queues for each id, so that a sandbox with many ids would have each limit as many times. But it also
  * counts what all ids of a namespace have together, for the user who made it, and compares that with the limits which that user had then. So these are lowered

@@ -78,7 +78,7 @@ int caps_keep_net_admin(struct err *err) {
     return 0;
 }
 
-int caps_keep_only(uint32_t wanted, struct err *err) {
+int caps_reduce(uint32_t wanted, struct err *err) {
     struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct set[2] = {{0}};
     int r = caps_drop_bounding(err);

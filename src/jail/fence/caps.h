@@ -26,6 +26,6 @@ int caps_drop_bounding(struct err *err);
 /* Bounding, ambient, inheritable, permitted and effective. */
 int caps_drop_all(struct err *err);
 /* No others than these of the first 32 (1u << CAP_...), and of these only what it has. */
-int caps_keep_only(uint32_t wanted, struct err *err) MUST_USE;
+int caps_reduce(uint32_t wanted, struct err *err) MUST_USE;
 /* Inherited by the program that is executed next, until it drops it: to make a network in a namespace of its own. */
 int caps_keep_net_admin(struct err *err) MUST_USE;

@@ -12,7 +12,7 @@
  * There is one id, or there are several (below). One: root inside, without any capability; outside it is the user, or the sandbox's own id if root started it. Calls that would give
  * a file to another id, or take another id, are answered without being made (jail/fence/one_id.h), so that package managers go on.
  *
- * Several: 0 is the same one, and from 1 on come ids of a range that the administrator gave to the user (os/subid.h). Root has the capabilities for that and no
+ * Several: 0 is the same one, and from 1 on come ids of a range that the administrator gave to the user (os/user/subid.h). Root has the capabilities for that and no
  * others (jail/fence/caps.h). No writable folder of the user's own is in such a sandbox. SYSTEM/ids says which ids the files there have.
  */
 #pragma once

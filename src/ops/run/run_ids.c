@@ -77,7 +77,7 @@ int run_ids(struct run_prepared *p, struct err *err) {
     if (why)
         return many ? err_set(err, -EOPNOTSUPP, "--system-ids many: %s; or use --system-ids one", why) : 0;
     r = idspace_ranges(&p->input.more.uids, &p->input.more.gids);
-    r = r < 0 ? r : try_ranges();
+    r = r < 0 || many ? r : try_ranges(); /* with `many` the start says why it fails */
     if (r == -ENOMEM)
         return err_oom(err);
     if (r < 0)
