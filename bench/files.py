@@ -119,7 +119,8 @@ def interleave(place, io, workload, among, aside_every, rng, serials):
     return samples, failed
 
 
-def measure(stage, place, effort, able):
+def measure(stage, place, effort, able, say):
+    say(f"as {place.name}: files")
     prepare(stage, place, effort)
     io = os.path.join(place.workspace, "io")
     rng, serials, results, everybody = random.Random(3), itertools.count(), {}, wrappers(stage, place, able)

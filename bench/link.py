@@ -30,18 +30,17 @@ class Box:
 
     def __init__(self, bawn, name, env, how, bulk=BULK):
         self.bawn, self.name, self.bulk = bawn, name, bulk
-        self.options = {**how, "env": {**how["env"], **env}}
+        self.options = {"stdin": subprocess.DEVNULL, **how, "env": {**how["env"], **env}}
         self.call("start", name, "--workspace", "overlay", "--network", "none")
 
     def call(self, *words, **kw):
-        subprocess.run([self.bawn, *words], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **self.options, **kw)
+        subprocess.run([self.bawn, *words], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **{**self.options, **kw})
 
     def request(self):
-        self.call("exec", self.name, "--", "true", stdin=subprocess.DEVNULL)
+        self.call("exec", self.name, "--", "true")
 
     def bulk_out(self):
-        with subprocess.Popen([self.bawn, "exec", self.name, "--", "head", "-c", str(self.bulk), "/dev/zero"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              **self.options) as p:
+        with subprocess.Popen([self.bawn, "exec", self.name, "--", "head", "-c", str(self.bulk), "/dev/zero"], stdout=subprocess.PIPE, **self.options) as p:
             room, left = bytearray(1 << 20), self.bulk
             while left and (n := p.stdout.raw.readinto(room) if hasattr(p.stdout, "raw") else p.stdout.readinto(room)):
                 left -= n

@@ -110,13 +110,13 @@ def starts_table(data, key, title, unit, digits):
 
 def io_table(data):
     inside = ("direct", "overlay", "sync", "ro", "bwrap")
-    head = ["", *(f"{c} {t}" for c in data["columns"] for t in ("host ms", *inside))]
+    columns = {label: c["io"] for label, c in data["columns"].items() if "io" in c}
+    head = ["", *(f"{c} {t}" for c in columns for t in ("host ms", *inside))]
     rows = []
-    workloads = next(iter(data["columns"].values()))["io"]
-    for workload in workloads:
+    for workload in next(iter(columns.values())):
         row = [workload]
-        for column in data["columns"].values():
-            result = column["io"][workload]
+        for results in columns.values():
+            result = results[workload]
             host = result.get("host", {}).get("median_us")
             row += [number(host / 1e3 if host else None, 1), *(number(result.get(n, {}).get("ratio"), 2) for n in inside)]
         rows.append(row)
@@ -288,7 +288,7 @@ def failure(result):
 def missing(data):
     lines = []
     for label, column in data["columns"].items():
-        lines += [f"  {name} ({label}): {reason}" for name, reason in column["reasons"].items()]
+        lines += [f"  {name} ({label}): {reason}" for name, reason in [*column["reasons"].items(), *column["failed"].items()]]
         for workload, result in column.get("io", {}).items():
             lines += [f"  {workload}, {name} ({label}): {r['failed']}" for name, r in result.items() if "failed" in r]
         lines += [f"  {name} ({label}): {reason}" for name, reason in column.get("kept", {}).get("reasons", {}).items()]
@@ -392,7 +392,7 @@ def text(data):
     if data["with_starts"]:
         parts += [starts_table(data, "cold", "Cold start: spawn, run /bin/true, tear down (median, interleaved)", "us", 0),
                   starts_table(data, "parallel", f"Sandboxes per second, {data['effort']['parallel']} at a time (median of interleaved blocks)", "per s", 0)]
-    if all("io" in c for c in data["columns"].values()):
+    if any("io" in c for c in data["columns"].values()):
         parts.append(io_table(data))
     if any("modes" in c for c in data["columns"].values()):
         parts += [mode_table(data), ignore_table(data), review_table(data)]
