@@ -150,6 +150,33 @@ bool process_is_dead(pid_t pid, uint64_t start) {
     return state == 'Z' || state == 'X' || (start && now != start);
 }
 
+/* 0: not a pidfd, or the process was reaped. */
+static pid_t pidfd_number(int pidfd) {
+    char path[64], info[512];
+    const char *p;
+    int pid;
+
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
+    if (fd_read_file_at(AT_FDCWD, path, info, sizeof info) <= 0)
+        return 0;
+    p = strstr(info, "\nPid:");
+    return p && sscanf(p, " Pid: %d", &pid) == 1 && pid > 0 ? pid : 0;
+}
+
+bool process_is_exiting(int pidfd) {
+    enum { EXITING = 0x4 }; /* PF_EXITING of the kernel's sched.h: field 9 of stat */
+    char path[32], stat[1024];
+    unsigned flags;
+    const char *p;
+    pid_t pid = pidfd_number(pidfd);
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (!pid || fd_read_file_at(AT_FDCWD, path, stat, sizeof stat) <= 0)
+        return false;
+    p = strrchr(stat, ')');
+    return p && sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & EXITING;
+}
+
 int process_wait_cpu(pid_t pid, uint64_t *ret_us) {
     struct rusage used;
     int status;

@@ -33,6 +33,10 @@ uint64_t process_start_time(pid_t pid);
  */
 bool process_is_dead(pid_t pid, uint64_t start);
 
+/* Whether the process of this pidfd has begun to end (PF_EXITING), though it may have to wait for others before it is gone. False where /proc
+ * does not say. */
+bool process_is_exiting(int pidfd);
+
 /* Ends a child of ours (SIGKILL) and waits for that; returns its wait status, -errno if it is no child. */
 int process_end(pid_t pid);
 

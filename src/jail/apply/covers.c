@@ -176,11 +176,12 @@ static int cover_one(int top, const char *path) {
     return r;
 }
 
-/* One that has given up its memory but is not gone yet cannot be entered any more: EPERM since Linux 6.18. */
+/* One that has given up its memory but is not gone yet cannot be entered any more: EPERM since Linux 6.18. PID 1 may wait long for what it
+ * killed (a disk), so its end is not waited for where /proc tells. */
 static bool is_ending(int pidfd) {
     struct pollfd p = {.fd = pidfd, .events = POLLIN};
 
-    return poll(&p, 1, ENDING_MS) == 1;
+    return process_is_exiting(pidfd) || poll(&p, 1, ENDING_MS) == 1;
 }
 
 /* Only a cover of ours, from make_covers(). */

@@ -207,6 +207,35 @@ static void test_death(void **state) {
     assert_true(process_is_dead(pid, 0));
 }
 
+/* Ending is seen from the kill on, before the process is reaped; a living one and what is no pidfd are not ending. */
+static void test_exiting(void **state) {
+    int ready[2], pidfd;
+    pid_t pid;
+    char c;
+
+    assert_int_equal(pipe(ready), 0);
+    pid = fork();
+    if (pid == 0) {
+        (void)!write(ready[1], "x", 1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(ready[0], &c, 1), 1);
+    pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    assert_true(pidfd >= 0);
+    assert_false(process_is_exiting(pidfd));
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
+    assert_true(process_is_exiting(pidfd));
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_false(process_is_exiting(pidfd));
+    assert_false(process_is_exiting(ready[0]));
+    assert_false(process_is_exiting(-1));
+    close(pidfd);
+    close(ready[0]);
+    close(ready[1]);
+}
+
 /* A process chooses its own name, and so could choose its own start time. */
 static void test_start_time_of_a_liar(void **state) {
     static const char *const names[] = {") R 1 2 3 4 5 6", "a) R 1", ")", "((((", "x ) (y", "\n) R 1 1 1 1", ""};
@@ -231,6 +260,7 @@ int main(void) {
         cmocka_unit_test(test_born_in_a_cgroup),
         cmocka_unit_test(test_start_time),
         cmocka_unit_test(test_death),
+        cmocka_unit_test(test_exiting),
         cmocka_unit_test(test_start_time_of_a_liar),
     };
 
