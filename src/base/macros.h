@@ -34,6 +34,12 @@
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 #define NORETURN __attribute__((noreturn))
 #define UNUSED __attribute__((unused))
+#if __has_attribute( \
+    uninitialized) /* a large buffer that is not zeroed first (-ftrivial-auto-var-init): only what was written to it is read */
+#define UNINITIALIZED __attribute__((uninitialized))
+#else
+#define UNINITIALIZED
+#endif
 #define MUST_USE __attribute__((warn_unused_result))
 
 /* A state that only a mistake in this program can reach. Bad input is never a BUG(). */

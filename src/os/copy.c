@@ -14,7 +14,7 @@ enum { CHUNK = 1 << 20, BY_HAND = 64 * 1024 };
 
 /* By reading and writing: for file systems whose files cannot be copied in the kernel. */
 static ssize_t copy_by_hand(int from, int to, off_t at, size_t len) {
-    char part[BY_HAND];
+    UNINITIALIZED char part[BY_HAND];
     ssize_t n = fd_pread_full(from, part, MIN_OF(len, sizeof part), at), done = 0;
 
     while (done < n) {
@@ -61,26 +61,25 @@ static int clone_whole(int from, int to, uint64_t max, uint64_t *ret) {
     return *ret > max ? -EFBIG : 0;
 }
 
+/* The first piece by hand: most files are smaller, and the kernel's copy makes a pipe for each. A short piece is the end. */
+static int copy_pieces(int from, int to, uint64_t max, uint64_t *ret) {
+    ssize_t n = copy_by_hand(from, to, 0, BY_HAND);
+    bool by_hand = false, end = n < BY_HAND;
+
+    for (*ret = 0; n > 0; n = end ? 0 : copy_piece(from, to, (off_t)*ret, CHUNK, &by_hand)) {
+        *ret += (uint64_t)n;
+        if (*ret > max)
+            return -EFBIG;
+    }
+    return (int)n;
+}
+
 int copy_content(int from, int to, uint64_t max, uint64_t *ret_bytes) {
-    bool by_hand = false;
     uint64_t total = 0;
     int r = clone_whole(from, to, max, &total);
 
-    if (r == 0 || r == -EFBIG)
-        goto done;
-    for (;;) {
-        ssize_t n = copy_piece(from, to, (off_t)total, CHUNK, &by_hand);
-
-        if (n < 0)
-            return (int)n;
-        if (n == 0)
-            break;
-        total += (uint64_t)n;
-        if (total > max)
-            return -EFBIG;
-    }
-    r = 0;
-done:
+    if (r < 0 && r != -EFBIG)
+        r = copy_pieces(from, to, max, &total);
     if (r == 0 && ret_bytes)
         *ret_bytes = total;
     return r;

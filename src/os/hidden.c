@@ -139,5 +139,6 @@ int hidden_make(int parent, char ret_name[static HIDDEN_NAME_SIZE]) {
     if (r < 0)
         return r;
     each_with_prefix(parent, new_prefix, retire_leftover);
+    dir_spread(parent);
     return mkdirat(parent, ret_name, 0700) < 0 ? -errno : open_locked(parent, ret_name);
 }

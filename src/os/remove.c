@@ -54,17 +54,23 @@ static void move_up(struct remove_removal *m, int dir, const char *name) {
 
 static void empty_folder(int fd, struct remove_removal *m, int depth);
 
-static void remove_entry(struct remove_removal *m, int dir, const char *name, int depth) {
+/* Whether that was all: it was no folder. */
+static bool remove_file(struct remove_removal *m, int dir, const char *name) {
+    if (unlinkat(dir, name, 0) == 0)
+        m->progress = true;
+    else if (errno == EISDIR || errno == EPERM) /* EPERM: what POSIX has for EISDIR */
+        return false;
+    else
+        failed(m, errno);
+    return true;
+}
+
+static void remove_entry(struct remove_removal *m, int dir, const struct dirent *e, int depth) {
+    const char *name = e->d_name;
     int below;
 
-    if (unlinkat(dir, name, 0) == 0) {
-        m->progress = true;
+    if (e->d_type != DT_DIR && remove_file(m, dir, name))
         return;
-    }
-    if (errno != EISDIR && errno != EPERM) { /* EPERM: what POSIX has for EISDIR */
-        failed(m, errno);
-        return;
-    }
     if (depth == REMOVE_DEPTH) {
         move_up(m, dir, name);
         return;
@@ -84,15 +90,17 @@ static void remove_entry(struct remove_removal *m, int dir, const char *name, in
 static void empty_folder(int fd, struct remove_removal *m, int depth) {
     CLEANUP(dir_done) struct dir d = DIR_INIT;
     const struct dirent *e;
+    struct stat st;
     int r = dir_take(fd, &d);
 
     if (r < 0) {
         failed(m, -r);
         return;
     }
-    fchmod(d.fd, 0700);
+    if (fstat(d.fd, &st) < 0 || (st.st_mode & 0700) != 0700)
+        fchmod(d.fd, 0700);
     while ((e = dir_next(&d)))
-        remove_entry(m, d.fd, e->d_name, depth);
+        remove_entry(m, d.fd, e, depth);
 }
 
 int remove_tree(int parent, const char *name) {

@@ -178,6 +178,7 @@ int castock_take(const char *state, bool needed, struct castock *ret, struct err
         if (!needed)
             return 0;
         sweep_stock(stock); /* runs that are always killed never reach castock_done() */
+        dir_spread(stock);
         r = make_ca(path, err);
     }
     if (r == 0)

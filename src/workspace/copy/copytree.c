@@ -83,13 +83,15 @@ static int copy_once(int from, int to, struct stat *ret_st, bool *ret_settled) {
     bool written;
     int r;
 
-    if (fstat(from, &before) < 0)
-        return -errno;
-    if (manifest_stamp_racy(&before, clock_coarse()).ctime_ns == 0)
-        clock_pass(clock_coarse());
     now = clock_coarse();
     if (fstat(from, &before) < 0)
         return -errno;
+    if (manifest_stamp_racy(&before, now).ctime_ns == 0) {
+        clock_pass(clock_coarse());
+        now = clock_coarse();
+        if (fstat(from, &before) < 0)
+            return -errno;
+    }
     written = place_is_written(from);
     r = copy_content(from, to, INT64_MAX, NULL);
     if (r == 0)
@@ -104,12 +106,17 @@ static int copy_once(int from, int to, struct stat *ret_st, bool *ret_settled) {
     return !manifest_same(&was, &is) || manifest_stamp_racy(ret_st, now).ctime_ns == 0 ? -EAGAIN : 0;
 }
 
+/* Looking costs a tenth of a change that changes nothing. */
 static int finish_entry(const struct copier *c, int to, const struct stat *st) {
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st->st_mtim};
+    struct stat made;
 
-    if (c->owners && fchown(to, st->st_uid, st->st_gid) < 0)
+    if (fstat(to, &made) < 0 ||
+        (c->owners && (made.st_uid != st->st_uid || made.st_gid != st->st_gid) && fchown(to, st->st_uid, st->st_gid) < 0))
         return -errno;
-    return fchmod(to, st->st_mode & 0777) < 0 || futimens(to, times) < 0 ? -errno : 0;
+    if ((made.st_mode & 07777) != (st->st_mode & 0777) && fchmod(to, st->st_mode & 0777) < 0)
+        return -errno;
+    return futimens(to, times) < 0 ? -errno : 0;
 }
 
 /* One that was being written all the time is taken as it was read last. What a process has open for writing, a log or a data
@@ -167,11 +174,13 @@ static bool make_room(const struct copier *c, const struct walk_entry *e) {
     return errno == EEXIST && unlinkat(c->to[e->depth], e->name, 0) == 0;
 }
 
+/* With its last mode from the beginning: the folder is closed to others until it is full. */
 static int open_target(const struct copier *c, const struct walk_entry *e) {
     enum { HOW = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
-    int to = openat(c->to[e->depth], e->name, HOW, 0600);
+    mode_t mode = e->st.st_mode & 0777;
+    int to = openat(c->to[e->depth], e->name, HOW, mode);
 
-    return to < 0 && make_room(c, e) ? openat(c->to[e->depth], e->name, HOW, 0600) : to;
+    return to < 0 && make_room(c, e) ? openat(c->to[e->depth], e->name, HOW, mode) : to;
 }
 
 static bool link_to(const struct copier *c, const struct walk_entry *e, const char *target) {
@@ -226,12 +235,13 @@ static int copy_link(struct copier *c, const struct walk_entry *e, struct err *e
 /* Writable for us until it is full. */
 static int enter_copy(struct copier *c, const struct walk_entry *e, struct err *err) {
     int to = c->to[e->depth], *next = &c->to[e->depth + 1];
+    bool is_new = mkdirat(to, e->name, 0700) == 0;
 
-    if (mkdirat(to, e->name, 0700) < 0 && errno == EEXIST && unlinkat(to, e->name, 0) == 0 && mkdirat(to, e->name, 0700) < 0)
+    if (!is_new && errno == EEXIST && unlinkat(to, e->name, 0) == 0 && mkdirat(to, e->name, 0700) < 0)
         return place_err(err, -errno, "copy the folder", e->path);
     closep(next);
     *next = openat(to, e->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (*next < 0 || fchmod(*next, 0700) < 0)
+    if (*next < 0 || (!is_new && fchmod(*next, 0700) < 0))
         return place_err(err, -errno, "copy the folder", e->path);
     return 0;
 }

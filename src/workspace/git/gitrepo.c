@@ -59,7 +59,7 @@ int gitrepo_create(int dir, const char *name, mode_t mode, struct err *err) {
     return r < 0 ? err_sys(err, r, "write '%s'", name) : TAKE_FD(fd);
 }
 
-int gitrepo_write(int dir, const char *name, const void *data, size_t len, mode_t mode, struct err *err) {
+static int write_whole(int dir, const char *name, const void *data, size_t len, mode_t mode, bool wait, struct err *err) {
     CLEANUP(freep) char *lock = str_dupf("%s.lock", name);
     CLEANUP(closep) int fd = -1;
     int r;
@@ -70,11 +70,19 @@ int gitrepo_write(int dir, const char *name, const void *data, size_t len, mode_
     if (fd < 0)
         return fd;
     r = fd_write_all(fd, data, len);
-    if (r == 0 && (fsync(fd) < 0 || renameat(dir, lock, dir, name) < 0))
+    if (r == 0 && ((wait && fsync(fd) < 0) || renameat(dir, lock, dir, name) < 0))
         r = -errno;
     if (r < 0)
         unlinkat(dir, lock, 0);
     return r < 0 ? err_sys(err, r, "write '%s'", name) : 0;
+}
+
+int gitrepo_write(int dir, const char *name, const void *data, size_t len, mode_t mode, struct err *err) {
+    return write_whole(dir, name, data, len, mode, true, err);
+}
+
+int gitrepo_write_soon(int dir, const char *name, const void *data, size_t len, mode_t mode, struct err *err) {
+    return write_whole(dir, name, data, len, mode, false, err);
 }
 
 int gitrepo_make_dir(int parent, const char *name, mode_t mode, struct err *err) {

@@ -43,8 +43,10 @@ int gitrepo_read(int dir, const char *name, struct buf *ret);
 int gitrepo_read_line(int dir, const char *name, struct buf *ret);
 /* A new file, open for writing; as root it belongs to the owner of the folder. -EBUSY if it is there (as git's locks are). */
 int gitrepo_create(int dir, const char *name, mode_t mode, struct err *err);
-/* A file that appears whole or not at all, by way of NAME.lock. */
+/* A file that appears whole or not at all, by way of NAME.lock; on the disk before it has its name. */
 int gitrepo_write(int dir, const char *name, const void *data, size_t len, mode_t mode, struct err *err);
+/* The same without waiting for the disk: after a power cut within seconds it may be empty. */
+int gitrepo_write_soon(int dir, const char *name, const void *data, size_t len, mode_t mode, struct err *err);
 /* A folder; one that is there is opened. The same owner. Returns a descriptor. */
 int gitrepo_make_dir(int parent, const char *name, mode_t mode, struct err *err);
 

@@ -51,9 +51,10 @@ static int unregister_tree(const struct worktree *w, struct err *err) {
 static int write_line(int dir, const char *name, const char *before, const char *text, struct err *err) {
     CLEANUP(freep) char *line = str_dupf("%s%s\n", before, text);
 
-    return line ? gitrepo_write(dir, name, line, strlen(line), 0644, err) : err_oom(err);
+    return line ? gitrepo_write_soon(dir, name, line, strlen(line), 0644, err) : err_oom(err);
 }
 
+/* As git does it, without waiting for the disk. Files that a power cut empties make no worktree: `git worktree prune` removes them. */
 static int register_tree(struct worktree *w, struct err *err) {
     CLEANUP(closep) int all = gitrepo_make_dir(w->repo.common, "worktrees", 0777, err);
     CLEANUP(freep) char *target = str_dupf("%s/worktrees/%s", w->repo.common_path, w->id);
@@ -71,7 +72,7 @@ static int register_tree(struct worktree *w, struct err *err) {
     r = dir < 0 ? dir : write_line(dir, "gitdir", w->tree_path, "/.git", err);
     r = r < 0 ? r : write_line(dir, "HEAD", "ref: refs/heads/" WORKTREE_GROUP "/", w->rd->name, err);
     r = r < 0 ? r : write_line(dir, "commondir", "../..", "", err);
-    r = r < 0 ? r : worktree_copy(w->git.fd, "index", dir, "index", WORKTREE_INDEX_MAX, err);
+    r = r < 0 ? r : worktree_copy(w->git.fd, "index", dir, "index", gitrepo_write_soon, err);
     return r < 0 ? r : write_line(w->tree, ".git", "gitdir: ", target, err);
 }
 
@@ -151,13 +152,13 @@ int worktree_make_dir(const struct worktree *w, const char *name, struct err *er
     return TAKE_FD(fd);
 }
 
-int worktree_copy(int from, const char *from_name, int to, const char *to_name, size_t max, struct err *err) {
-    CLEANUP(buf_done) struct buf data = BUF_INIT(max);
+int worktree_copy(int from, const char *from_name, int to, const char *to_name, worktree_writer *put, struct err *err) {
+    CLEANUP(buf_done) struct buf data = BUF_INIT(WORKTREE_INDEX_MAX);
     int r = gitrepo_read(from, from_name, &data);
 
     if (r < 0)
         return err_sys(err, r, "read '%s'", from_name);
-    return gitrepo_write(to, to_name, buf_str(&data), data.len, 0644, err);
+    return put(to, to_name, buf_str(&data), data.len, 0644, err);
 }
 
 /* Everything in the run's folder first, then what the repository knows of. */

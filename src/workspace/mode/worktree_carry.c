@@ -137,7 +137,11 @@ static int ask_git(const struct worktree *w, const char *const *argv, bool may_f
 
 static int check_commit(const struct worktree *w, const char *hex, struct err *err) {
     CLEANUP(buf_done) struct buf type = BUF_INIT(100);
-    int r = ask_git(w, GIT_ARGS("cat-file", "-t", hex), false, &type, err);
+    int r;
+
+    if (str_eq(hex, w->known)) /* it was one when the branch was moved there */
+        return 0;
+    r = ask_git(w, GIT_ARGS("cat-file", "-t", hex), false, &type, err);
 
     if (r < 0)
         return err_ctx(err, r, "the branch of the run");
@@ -177,6 +181,21 @@ static int to_number(struct buf *text, int *ret, struct err *err) {
     return r;
 }
 
+static int compare_commits(const void *a, const void *b) {
+    return strcmp(((const struct gitref *)a)->hex, ((const struct gitref *)b)->hex);
+}
+
+/* Whether all branches of the sandbox's are where the repository has a ref, or at the tip: mostly so, and git need not be asked. Sorts `ours` by commit. */
+static bool are_known(const struct gitref_list *theirs, struct gitref_list *ours, const char *tip) {
+    if (ours->n)
+        qsort(ours->v, ours->n, sizeof *ours->v, compare_commits);
+    for (size_t i = 0; i < theirs->n; i++)
+        if (str_starts(theirs->v[i].name, "refs/heads/") && !str_eq(theirs->v[i].hex, tip) &&
+            !(ours->n && bsearch(&theirs->v[i], ours->v, ours->n, sizeof *ours->v, compare_commits)))
+            return false;
+    return true;
+}
+
 /* Commits on other branches of the sandbox's that neither the repository nor the branch has. */
 static int count_others(const struct worktree *w, int git, const char *tip, int *ret, struct err *err) {
     CLEANUP(gitref_list_done) struct gitref_list theirs = {0}, ours = {0};
@@ -186,7 +205,7 @@ static int count_others(const struct worktree *w, int git, const char *tip, int 
     int r = gitrefs_list(git, w->repo.sha256, &theirs, err);
 
     r = r < 0 ? r : gitrefs_list(w->repo.common, w->repo.sha256, &ours, err);
-    if (r < 0)
+    if (r < 0 || are_known(&theirs, &ours, tip))
         return r;
     for (size_t i = 0; i < theirs.n; i++)
         if (str_starts(theirs.v[i].name, "refs/heads/"))

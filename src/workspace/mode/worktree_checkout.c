@@ -158,12 +158,12 @@ static int mark_hidden(const struct worktree *w, const struct buf *before, struc
 int worktree_renew_index(struct worktree *w, const char *commit, struct err *err) {
     CLEANUP(buf_done) struct buf before = BUF_INIT(GIT_OUTPUT_MAX);
     CLEANUP(closep) int dir = worktree_open_registered(w, err);
-    int r = dir < 0 ? dir : worktree_copy(dir, "index", w->git.fd, "index", WORKTREE_INDEX_MAX, err);
+    int r = dir < 0 ? dir : worktree_copy(dir, "index", w->git.fd, "index", gitrepo_write_soon, err);
 
     r = r < 0 ? r : run_git(w, GIT_ARGS("ls-files", "-t", "-z"), w->tree, NULL, &before, err);
     r = r < 0 ? r : run_git(w, GIT_ARGS("read-tree", "-i", "-m", commit), -1, NULL, NULL, err);
     r = r < 0 ? r : mark_hidden(w, &before, err);
-    return r < 0 ? r : worktree_copy(w->git.fd, "index", dir, "index", WORKTREE_INDEX_MAX, err);
+    return r < 0 ? r : worktree_copy(w->git.fd, "index", dir, "index", gitrepo_write, err);
 }
 
 /* -- the sandbox's side: git/ --------------------------------------------------------------------------------------------- */
@@ -245,7 +245,7 @@ static int write_config(const struct worktree *w, int git, struct err *err) {
     r = gitconfig_parse(buf_str(&w->repo.config), w->repo.config.len, add_key, &text, err);
     if (r < 0)
         return r;
-    return buf_ok(&text) ? gitrepo_write(git, "config", text.data, text.len, 0644, err) : err_oom(err);
+    return buf_ok(&text) ? gitrepo_write_soon(git, "config", text.data, text.len, 0644, err) : err_oom(err);
 }
 
 /* Branches, tags and what is known of remotes, so that `git log main..` works inside. */
@@ -261,7 +261,7 @@ static int write_refs(const struct worktree *w, int git, struct err *err) {
         buf_addf(&text, "%s %s\n", refs.v[i].hex, refs.v[i].name);
     if (!buf_ok(&text))
         return err_set(err, -EFBIG, "the repository has too many refs");
-    return gitrepo_write(git, "packed-refs", text.data, text.len, 0644, err);
+    return gitrepo_write_soon(git, "packed-refs", text.data, text.len, 0644, err);
 }
 
 static int make_dirs(int git, const char *path, struct err *err) {
@@ -283,10 +283,10 @@ static int make_dirs(int git, const char *path, struct err *err) {
     return TAKE_FD(dir);
 }
 
-static int write_in(int git, const char *folder, const char *name, const char *text, struct err *err) {
+static int write_in(int git, const char *folder, const char *name, const char *text, worktree_writer *put, struct err *err) {
     CLEANUP(closep) int dir = make_dirs(git, folder, err);
 
-    return dir < 0 ? dir : gitrepo_write(dir, name, text, strlen(text), 0644, err);
+    return dir < 0 ? dir : put(dir, name, text, strlen(text), 0644, err);
 }
 
 /* What the repository leaves out of git status for this user alone; no harm if it cannot be read. */
@@ -295,41 +295,43 @@ static int copy_exclude(const struct worktree *w, int git, struct err *err) {
 
     if (gitrepo_read(w->repo.common, "info/exclude", &text) < 0 || !text.data)
         return 0;
-    return write_in(git, "info", "exclude", text.data, err);
+    return write_in(git, "info", "exclude", text.data, gitrepo_write_soon, err);
 }
 
-static int write_branch(const struct worktree *w, int git, const char *commit, struct err *err) {
+static int write_branch(const struct worktree *w, int git, const char *commit, worktree_writer *put, struct err *err) {
     CLEANUP(freep) char *head = str_dupf("ref: refs/heads/" WORKTREE_GROUP "/%s\n", w->rd->name);
     CLEANUP(freep) char *line = str_dupf("%s\n", commit);
-    int r = head && line ? gitrepo_write(git, "HEAD", head, strlen(head), 0644, err) : err_oom(err);
+    int r = head && line ? put(git, "HEAD", head, strlen(head), 0644, err) : err_oom(err);
 
-    return r < 0 ? r : write_in(git, "refs/heads/" WORKTREE_GROUP, w->rd->name, line, err);
+    return r < 0 ? r : write_in(git, "refs/heads/" WORKTREE_GROUP, w->rd->name, line, put, err);
 }
 
 /* git obeys a .git file only if it belongs to the user (safe.directory). */
 static int write_dotgit(const struct worktree *w, struct err *err) {
     static const char text[] = "gitdir: " WORKTREE_GIT "\n";
-    int r = gitrepo_write(w->rd->fd, "dotgit", text, strlen(text), 0644, err);
+    int r = gitrepo_write_soon(w->rd->fd, "dotgit", text, strlen(text), 0644, err);
 
     if (r == 0 && geteuid() == 0 && fchownat(w->rd->fd, "dotgit", w->git.uid, w->git.gid, AT_SYMLINK_NOFOLLOW) < 0)
         return err_sys(err, -errno, "give 'dotgit' to the owner of the workspace");
     return r;
 }
 
+/* No waiting for the disk: what a power cut empties in the seconds after the start has no work in it yet. `bawn discard` removes such a run: what it
+ * needs (tip, run.json, the branch in the repository) is on the disk. */
 int worktree_make_private(struct worktree *w, const char *commit, struct err *err) {
     CLEANUP(closep) int git = worktree_make_dir(w, "git", err);
     CLEANUP(closep) int pack = git < 0 ? git : make_dirs(git, "objects/pack", err);
     int r = pack < 0 ? pack : write_config(w, git, err);
 
     r = r < 0 ? r : write_refs(w, git, err);
-    r = r < 0 ? r : write_branch(w, git, commit, err);
+    r = r < 0 ? r : write_branch(w, git, commit, gitrepo_write_soon, err);
     if (r < 0)
         return r;
-    r = write_in(git, "objects/info", "alternates", WORKTREE_OBJECTS "\n", err);
+    r = write_in(git, "objects/info", "alternates", WORKTREE_OBJECTS "\n", gitrepo_write_soon, err);
     r = r < 0 ? r : copy_exclude(w, git, err);
     if (r >= 0 && w->repo.shallow.len)
-        r = gitrepo_write(git, "shallow", w->repo.shallow.data, w->repo.shallow.len, 0644, err);
-    r = r < 0 ? r : worktree_copy(w->git.fd, "index", git, "index", WORKTREE_INDEX_MAX, err);
+        r = gitrepo_write_soon(git, "shallow", w->repo.shallow.data, w->repo.shallow.len, 0644, err);
+    r = r < 0 ? r : worktree_copy(w->git.fd, "index", git, "index", gitrepo_write_soon, err);
     return r < 0 ? r : write_dotgit(w, err);
 }
 
@@ -340,6 +342,6 @@ int worktree_set_private(struct worktree *w, const char *commit, struct err *err
 
     if (git < 0 || host < 0)
         return host < 0 ? host : err_sys(err, git, "open the run's git directory");
-    r = write_branch(w, git, commit, err);
-    return r < 0 ? r : worktree_copy(host, "index", git, "index", WORKTREE_INDEX_MAX, err);
+    r = write_branch(w, git, commit, gitrepo_write, err);
+    return r < 0 ? r : worktree_copy(host, "index", git, "index", gitrepo_write, err);
 }

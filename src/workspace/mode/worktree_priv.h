@@ -41,8 +41,10 @@ int worktree_set_known(struct worktree *w, const char *hex, struct err *err);
 int worktree_read_branch(const struct worktree *w, int git_dir, char ret[static GIT_HEX_SIZE], struct err *err);
 /* A folder in the run's folder that the sandbox will see: it belongs to the owner of the workspace. Returns a descriptor. */
 int worktree_make_dir(const struct worktree *w, const char *name, struct err *err);
-/* A file of up to max bytes from one folder to another, as gitrepo_write() does it. */
-int worktree_copy(int from, const char *from_name, int to, const char *to_name, size_t max, struct err *err);
+/* gitrepo_write() or gitrepo_write_soon() */
+typedef int worktree_writer(int dir, const char *name, const void *data, size_t len, mode_t mode, struct err *err);
+/* An index from one folder to another. */
+int worktree_copy(int from, const char *from_name, int to, const char *to_name, worktree_writer *put, struct err *err);
 
 /* worktree_checkout.c: the files of a commit into tree/, an index for them (in our git directory), the manifest. */
 int worktree_checkout(struct worktree *w, const char *commit, const struct ignore *hidden, struct err *err);
