@@ -34,7 +34,7 @@ struct hub {
     uv_loop_t *loop;
     int epoll;
     struct deadline_spare spare; /* loop->data points here */
-    struct hub_low *low; /* by descriptor; NULL: the kernel does it */
+    struct hub_low *low;         /* by descriptor; NULL: the kernel does it */
     size_t n_low;
     struct soon *first, **last; /* what waits for the next turn */
     uint32_t turn;

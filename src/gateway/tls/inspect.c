@@ -88,7 +88,8 @@ int inspect_new(struct gate *g, const struct inspect_opts *opts, struct inspect 
         return err_oom(err);
     }
     inspect_enter(i, opts->http.tls ? STATE_HELLO : STATE_OPEN);
-    soon_set(g->hub, &i->turn, on_turn, i); /* the first bytes may be here already, but end() must not be called before this returns */
+    soon_set(g->hub, &i->turn, on_turn,
+             i); /* the first bytes may be here already, but end() must not be called before this returns */
     *ret = i;
     return 0;
 }
