@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bawn-broker --make DIR      makes a certificate authority and the trust stores that hold it (broker/ca/folder.h)
+ * bawn-broker --make DIR [LIKE]      makes a certificate authority and the trust stores that hold it (broker/ca/folder.h)
  * bawn-broker --serve         3: socket to a gate, 4: the folder of a CA, 5: socket to the supervisor (proto/brokermsg.h)
  *
  * A program of its own because it holds a key and the user's credentials, which the gate, which reads hostile bytes, must not have. It
@@ -23,12 +23,12 @@
 
 enum { FIRST_CLOSED = BROKER_FD_SUPERVISOR + 1 };
 
-static int make(const char *path, struct err *err) {
+static int make(const char *path, const char *like, struct err *err) {
     struct trust_source from;
 
     umask(022);
     trust_find(getenv("SSL_CERT_FILE"), &from);
-    return folder_make(path, &from, err);
+    return folder_make(path, like, &from, err);
 }
 
 /* Where there is no CA, /dev/null stands in its place. */
@@ -76,8 +76,8 @@ static int run_broker(int argc, char **argv, struct err *err) {
         return err_sys(err, -errno, "become not dumpable");
     if (OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
         return err_set(err, -EIO, "OpenSSL does not start");
-    if (argc == 3 && str_eq(argv[1], "--make"))
-        return make(argv[2], err);
+    if ((argc == 3 || argc == 4) && str_eq(argv[1], "--make"))
+        return make(argv[2], argv[3], err);
     if (argc == 2 && str_eq(argv[1], "--serve"))
         return serve(err);
     return err_usage(err, "bawn-broker is started by bawn");

@@ -10,10 +10,7 @@
 #include "base/err.h"
 #include "os/fd.h"
 
-enum {
-    BATCH = 64,
-    ROUNDS = 4 /* batches before the rest of the loop has its turn */
-};
+enum { BATCH = 64, SPARE_MAX = 256 };
 
 /* Of one descriptor, where low water is made up. */
 struct hub_low {
@@ -21,11 +18,26 @@ struct hub_low {
     int bytes;           /* 0, 1: any */
 };
 
+struct deadline_handle {
+    uv_timer_t timer;
+    deadline_fn *fn;
+    void *arg; /* of a spare one: the next */
+};
+
+/* Timers that are not in use: closing one costs a turn of libuv's loop. */
+struct deadline_spare {
+    struct deadline_handle *first;
+    size_t n;
+};
+
 struct hub {
+    uv_loop_t *loop;
     int epoll;
-    struct hub_low *low; /* by descriptor; NULL: the kernel does it */
+    struct deadline_spare spare; /* loop->data points here */
+    struct hub_low *low;         /* by descriptor; NULL: the kernel does it */
     size_t n_low;
-    uv_poll_t poll;
+    struct soon *first, **last; /* what waits for the next turn */
+    uint32_t turn;
     struct epoll_event batch[BATCH]; /* what was reported and not handled yet: [at, n) */
     int at, n;
 };
@@ -53,55 +65,99 @@ static uint32_t events_of(const struct hub *h, const struct watch *w, uint32_t e
     return events & ~(uint32_t)EPOLLRDHUP;
 }
 
-static void hub_turn(uv_poll_t *poll, int status UNUSED, int events UNUSED) {
-    struct hub *h = poll->data;
+/* True: libuv has something to do. */
+static bool handle_batch(struct hub *h) {
+    bool inner = false;
 
-    for (int round = 0; round < ROUNDS; round++) {
-        h->n = epoll_wait(h->epoll, h->batch, BATCH, 0);
-        for (h->at = 0; h->at < h->n;) {
-            struct epoll_event *e = &h->batch[h->at++];
-            struct watch *w = e->data.ptr;
+    for (h->at = 0; h->at < h->n;) {
+        struct epoll_event *e = &h->batch[h->at++];
+        struct watch *w = e->data.ptr;
+        uint32_t got;
 
-            uint32_t got = w ? events_of(h, w, e->events) : 0;
-
-            if (got)
-                w->fn(w->arg, got);
+        if (e->data.ptr == h) {
+            inner = true;
+            continue;
         }
-        if (h->n < BATCH)
-            return;
+        got = w ? events_of(h, w, e->events) : 0;
+        if (got)
+            w->fn(w->arg, got);
     }
+    return inner;
+}
+
+/* What is put there by one of these waits for the next turn. */
+static void run_soon(struct hub *h) {
+    uint32_t turn = h->turn++;
+
+    while (h->first && h->first->turn == turn) {
+        struct soon *s = h->first;
+
+        soon_cancel(h, s);
+        s->fn(s->arg);
+    }
+}
+
+void soon_set(struct hub *h, struct soon *s, soon_fn *fn, void *arg) {
+    if (s->at)
+        soon_cancel(h, s);
+    *s = (struct soon){.at = h->last, .turn = h->turn, .fn = fn, .arg = arg};
+    *h->last = s;
+    h->last = &s->next;
+}
+
+void soon_cancel(struct hub *h, struct soon *s) {
+    if (!s->at)
+        return;
+    *s->at = s->next;
+    *(s->next ? &s->next->at : &h->last) = s->at;
+    s->at = NULL;
+}
+
+/* uv_backend_timeout() is 0 where a timer is due, a handle has to be closed, or a descriptor of libuv's is new. */
+void hub_turn(struct hub *h, bool wait) {
+    h->n = epoll_wait(h->epoll, h->batch, BATCH, wait && !h->first ? uv_backend_timeout(h->loop) : 0);
+    uv_update_time(h->loop);
+    if (handle_batch(h) || uv_backend_timeout(h->loop) == 0)
+        uv_run(h->loop, UV_RUN_NOWAIT);
+    run_soon(h);
 }
 
 int hub_new(uv_loop_t *loop, struct hub **ret, struct err *err) {
     struct hub *h = calloc(1, sizeof *h);
-    int r;
+    struct epoll_event inner = {.events = EPOLLIN};
+    int r = 0;
 
     if (!h)
         return err_oom(err);
+    h->loop = loop;
+    h->last = &h->first;
+    inner.data.ptr = h;
     h->epoll = epoll_create1(EPOLL_CLOEXEC);
-    r = h->epoll < 0 ? -errno : uv_poll_init(loop, &h->poll, h->epoll);
+    if (h->epoll < 0 || epoll_ctl(h->epoll, EPOLL_CTL_ADD, uv_backend_fd(loop), &inner) < 0)
+        r = -errno;
     if (r < 0) {
         closep(&h->epoll);
         free(h);
         return err_sys(err, r, "make a set of descriptors to wait for");
     }
-    h->poll.data = h;
-    uv_poll_start(&h->poll, UV_READABLE, hub_turn);
+    loop->data = &h->spare;
     *ret = h;
     return 0;
 }
 
-static void hub_closed(uv_handle_t *handle) {
-    struct hub *h = handle->data;
+static void deadline_close(struct deadline_handle *handle);
 
+void hub_free(struct hub *h) {
+    if (!h)
+        return;
+    h->loop->data = NULL;
+    for (struct deadline_handle *handle = h->spare.first, *next; handle; handle = next) {
+        next = handle->arg;
+        deadline_close(handle);
+    }
     closep(&h->epoll);
     free(h->low);
     free(h);
-}
-
-void hub_free(struct hub *h) {
-    if (h)
-        uv_close((uv_handle_t *)&h->poll, hub_closed);
 }
 
 int hub_emulate(struct hub *h, size_t files) {
@@ -169,27 +225,45 @@ void watch_forget(struct hub *h, struct watch *w) {
     w->fd = -1;
 }
 
-struct deadline_handle {
-    uv_timer_t timer;
-    deadline_fn *fn;
-    void *arg;
-};
-
 static void deadline_passed(uv_timer_t *timer) {
     struct deadline_handle *handle = timer->data;
 
     handle->fn(handle->arg);
 }
 
-int deadline_prepare(uv_loop_t *loop, struct deadline *d) {
-    struct deadline_handle *handle = d->handle ? d->handle : calloc(1, sizeof *handle);
+static struct deadline_handle *take_spare(uv_loop_t *loop) {
+    struct deadline_spare *s = loop->data;
+    struct deadline_handle *handle = s ? s->first : NULL;
 
-    if (!handle)
-        return -ENOMEM;
+    if (handle) {
+        s->first = handle->arg;
+        s->n--;
+    }
+    return handle;
+}
+
+static bool give_spare(struct deadline_handle *handle) {
+    struct deadline_spare *s = handle->timer.loop->data;
+
+    if (!s || s->n == SPARE_MAX)
+        return false;
+    uv_timer_stop(&handle->timer);
+    handle->arg = s->first;
+    s->first = handle;
+    s->n++;
+    return true;
+}
+
+int deadline_prepare(uv_loop_t *loop, struct deadline *d) {
     if (!d->handle)
-        uv_timer_init(loop, &handle->timer);
-    handle->timer.data = handle;
-    d->handle = handle;
+        d->handle = take_spare(loop);
+    if (d->handle)
+        return 0;
+    d->handle = calloc(1, sizeof *d->handle);
+    if (!d->handle)
+        return -ENOMEM;
+    uv_timer_init(loop, &d->handle->timer);
+    d->handle->timer.data = d->handle;
     return 0;
 }
 
@@ -210,9 +284,13 @@ static void deadline_closed(uv_handle_t *handle) {
     free(handle->data);
 }
 
+static void deadline_close(struct deadline_handle *handle) {
+    uv_close((uv_handle_t *)&handle->timer, deadline_closed);
+}
+
 void deadline_done(struct deadline *d) {
     struct deadline_handle *handle = TAKE_PTR(d->handle);
 
-    if (handle)
-        uv_close((uv_handle_t *)&handle->timer, deadline_closed);
+    if (handle && !give_spare(handle))
+        deadline_close(handle);
 }

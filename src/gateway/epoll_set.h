@@ -3,7 +3,8 @@
  * Descriptors and deadlines of connections, in the loop.
  *
  * uv_poll costs five system calls per descriptor (it tries each one out before it takes it), which
- * short connections feel. So all sockets of flows are in one epoll set, and that set is one uv_poll of the loop.
+ * short connections feel. So all sockets of flows are in one epoll set of ours. libuv's own set is one descriptor in it: libuv gets
+ * a turn when it has something to do, and a connection wakes the gate by one call, not by one for each set.
  * Level-triggered: a handler may stop early to be fair to others, and is called again.
  */
 #pragma once
@@ -27,8 +28,11 @@ struct watch {
 #define WATCH_INIT \
     { .fd = -1 }
 
+/* Takes loop->data. */
 int hub_new(uv_loop_t *loop, struct hub **ret, struct err *err);
-void hub_free(struct hub *h);
+void hub_free(struct hub *h); /* the loop still has to close the timers */
+/* Calls the handlers of what is ready, of the loop too; waits for it first, unless it shall not. */
+void hub_turn(struct hub *h, bool wait);
 
 /* EPOLLERR and EPOLLHUP are always reported. */
 /*
@@ -45,7 +49,18 @@ void watch_stop(struct hub *h, struct watch *w);
 /* The same for a descriptor that the caller closes now and that has no copy: the kernel then forgets it by itself. */
 void watch_forget(struct hub *h, struct watch *w);
 
-/* A deadline. The handle lives on in the loop until that has let go of it, so the owner can be freed at once. */
+/* Once, in this turn if that is not over, else in the next one, never before this returns; costs no system call. All zero: not set. */
+typedef void soon_fn(void *arg);
+struct soon {
+    struct soon *next, **at;
+    uint32_t turn;
+    soon_fn *fn;
+    void *arg;
+};
+void soon_set(struct hub *h, struct soon *s, soon_fn *fn, void *arg);
+void soon_cancel(struct hub *h, struct soon *s);
+
+/* A deadline. Its timer does not belong to the owner, who can be freed at once. */
 typedef void deadline_fn(void *arg);
 struct deadline {
     struct deadline_handle *handle; /* NULL: none was ever set */

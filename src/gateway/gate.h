@@ -94,6 +94,7 @@ struct gate {
     struct own_addr own[GATE_OWN_CACHE]; /* dial_own.c */
     bool captures_all;                   /* connections to every port come here, not only those of the named listeners */
     size_t files;
+    bool stopped;
     int status; /* what gate_serve() returns */
 };
 

@@ -25,9 +25,8 @@ struct gate_control {
     int fd;
     bool started;
     uv_poll_t poll;
-    uv_prepare_t prepare; /* messages go out together, just before the loop sleeps */
-    bool urgent;          /* now; else with others, soon */
-    bool writing;         /* the loop waits until the socket takes more */
+    bool urgent;  /* messages go out together, before the loop sleeps; else with others, soon */
+    bool writing; /* the loop waits until the socket takes more */
     struct deadline soon;
     struct gate_msg *queue; /* a ring */
     size_t first, len;
@@ -251,9 +250,7 @@ void control_drain(struct gate_control *c) {
             return;
 }
 
-static void control_before_sleep(uv_prepare_t *prepare) {
-    struct gate_control *c = prepare->data;
-
+void control_before_sleep(struct gate_control *c) {
     if (c->urgent && !c->writing)
         control_flush(c);
 }
@@ -270,10 +267,8 @@ int control_start(struct gate_control *c) {
     r = uv_poll_init(&c->gate->loop, &c->poll, c->fd);
     if (r < 0)
         return r;
-    uv_prepare_init(&c->gate->loop, &c->prepare);
-    c->poll.data = c->prepare.data = c;
+    c->poll.data = c;
     c->started = true;
-    uv_prepare_start(&c->prepare, control_before_sleep);
     return uv_poll_start(&c->poll, UV_READABLE, control_ready);
 }
 

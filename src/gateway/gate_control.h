@@ -20,6 +20,7 @@ int control_wait_config(struct gate_control *c, struct gate_config *ret, uint32_
 /* From now on messages are handled by the loop. */
 int control_start(struct gate_control *c);
 void control_flush(struct gate_control *c);
+void control_before_sleep(struct gate_control *c); /* sends what is urgent */
 /* At the end: waits until the supervisor has heard all, or is gone. */
 void control_drain(struct gate_control *c);
 bool control_is_full(const struct gate_control *c);

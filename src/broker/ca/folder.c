@@ -44,7 +44,18 @@ static int copy_cert(int from, const char *name, int to, struct err *err) {
     return r < 0 ? err_sys(err, r, "copy the certificate '%s'", name) : 0;
 }
 
-static int copy_cert_entry(int from, const char *name, int to, struct err *err) {
+/* The same link, by one more name. */
+static bool link_like(int like, const char *name, const char *target, int to) {
+    char there[PATH_MAX];
+    ssize_t n = like < 0 ? -1 : readlinkat(like, name, there, sizeof there - 1);
+
+    if (n < 0)
+        return false;
+    there[n] = 0;
+    return str_eq(there, target) && linkat(like, name, to, name, 0) == 0;
+}
+
+static int copy_cert_entry(int from, const char *name, int to, int like, struct err *err) {
     char target[PATH_MAX];
     ssize_t n = readlinkat(from, name, target, sizeof target - 1);
     struct stat st;
@@ -56,6 +67,8 @@ static int copy_cert_entry(int from, const char *name, int to, struct err *err) 
     target[n] = 0;
     if (!works_inside(target))
         return copy_cert(from, name, to, err);
+    if (link_like(like, name, target, to))
+        return 0;
     return symlinkat(target, to, name) < 0 ? err_sys(err, -errno, "link the certificate '%s'", name) : 0;
 }
 
@@ -66,7 +79,7 @@ static bool is_in(const char *const *list, const char *name) {
     return false;
 }
 
-int folder_copy_certs(const char *from, int to, const char *const *skip, struct err *err) {
+int folder_copy_certs(const char *from, int to, int like, const char *const *skip, struct err *err) {
     CLEANUP(dir_done) struct dir d = DIR_INIT;
     const struct dirent *e;
     int r = 0, left = TRUST_FILES_MAX;
@@ -76,7 +89,7 @@ int folder_copy_certs(const char *from, int to, const char *const *skip, struct 
         if (e->d_name[0] == '.' || is_in(skip, e->d_name))
             continue;
         left--;
-        r = copy_cert_entry(d.fd, e->d_name, to, err);
+        r = copy_cert_entry(d.fd, e->d_name, to, like, err);
     }
     return r;
 }
@@ -253,14 +266,14 @@ static int link_hash(int certs, const struct ca *ca, struct err *err) {
     return err_sys(err, -errno, "link the certificate of the sandbox");
 }
 
-static int put_certs(int dirfd, const struct ca *ca, const struct trust_source *from, struct err *err) {
+static int put_certs(int dirfd, int like, const struct ca *ca, const struct trust_source *from, struct err *err) {
     static const char *const ours[] = {bundle_name, own_name, java_name, NULL};
     CLEANUP(buf_done) struct buf bundle = BUF_INIT(TRUST_BUNDLE_MAX), pem = BUF_INIT(CA_PEM_MAX);
     CLEANUP(closep) int certs = -1;
     int r = make_dir(dirfd, "certs", &certs, err);
 
     r = r < 0 ? r : load_bundle(from->bundle, &bundle, err);
-    r = r < 0 ? r : folder_copy_certs(from->folder, certs, ours, err);
+    r = r < 0 ? r : folder_copy_certs(from->folder, certs, like, ours, err);
     r = r < 0 ? r : put_java(certs, &bundle, ca, err);
     if (r < 0)
         return r;
@@ -272,7 +285,7 @@ static int put_certs(int dirfd, const struct ca *ca, const struct trust_source *
     return r < 0 ? r : link_hash(certs, ca, err);
 }
 
-static int fill_folder(int dirfd, const struct trust_source *from, struct err *err) {
+static int fill_folder(int dirfd, int like, const struct trust_source *from, struct err *err) {
     CLEANUP(ca_done) struct ca ca = {0};
     CLEANUP(buf_done) struct buf stamp = BUF_INIT(TRUST_STAMP_SIZE);
     char line[TRUST_STAMP_SIZE];
@@ -281,7 +294,7 @@ static int fill_folder(int dirfd, const struct trust_source *from, struct err *e
     trust_stamp(from, line); /* before reading: what changes meanwhile makes this one old */
     buf_adds(&stamp, line);
     r = r < 0 ? r : ca_write(&ca, dirfd, err);
-    r = r < 0 ? r : put_certs(dirfd, &ca, from, err);
+    r = r < 0 ? r : put_certs(dirfd, like, &ca, from, err);
     r = r < 0 ? r : nssdb_make(dirfd, err);
     return r < 0 ? r : put_file(dirfd, "stamp", &stamp, err);
 }
@@ -297,15 +310,25 @@ static int temporary_name(const char *path, char *out, size_t size, struct err *
     return mkdtemp(out) ? 0 : err_sys(err, -errno, "make a folder for a certificate authority beside '%s'", path);
 }
 
-int folder_make(const char *path, const struct trust_source *from, struct err *err) {
-    CLEANUP(closep) int dirfd = -1;
+/* -1: there is none. */
+static int open_certs(const char *folder_of_ca) {
+    char path[PATH_MAX];
+
+    if (!folder_of_ca || (size_t)snprintf(path, sizeof path, "%s/certs", folder_of_ca) >= sizeof path)
+        return -1;
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+int folder_make(const char *path, const char *like, const struct trust_source *from, struct err *err) {
+    CLEANUP(closep) int dirfd = -1, certs = -1;
     char temporary[PATH_MAX];
     int r = temporary_name(path, temporary, sizeof temporary, err);
 
     if (r < 0)
         return r;
+    certs = open_certs(like);
     dirfd = open(temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    r = dirfd < 0 ? err_sys(err, -errno, "open '%s'", temporary) : fill_folder(dirfd, from, err);
+    r = dirfd < 0 ? err_sys(err, -errno, "open '%s'", temporary) : fill_folder(dirfd, certs, from, err);
     if (r == 0 && (fchmod(dirfd, 0755) < 0 || renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) < 0))
         r = err_sys(err, -errno, "put the certificate authority at '%s'", path);
     if (r < 0)

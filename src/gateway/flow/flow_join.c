@@ -156,7 +156,7 @@ static int check_for_http(struct flow *f, const uint8_t *data, size_t len) {
 /* TLS on a port where it was not expected: the name must be right there, too. */
 static int relay_check(void *arg) {
     struct flow *f = arg;
-    uint8_t data[FLOW_PEEK_MAX];
+    PEEK_BUFFER data[FLOW_PEEK_MAX];
     long n = flow_peek(f, data);
     int r;
 
@@ -188,6 +188,8 @@ static void flow_relay(struct flow *f) {
     f->state = FLOW_RELAY;
     if (relay_new(f->gate, &opts, &f->relay) < 0)
         flow_abort(f);
+    else
+        relay_begin(f->relay);
 }
 
 static const char *const troubles[] = {
@@ -329,7 +331,7 @@ void flow_dial(struct flow *f) {
 
 static void first_ready(void *arg, uint32_t events) {
     struct flow *f = arg;
-    uint8_t data[FLOW_PEEK_MAX];
+    PEEK_BUFFER data[FLOW_PEEK_MAX];
     long n = flow_peek(f, data);
     int r;
 

@@ -375,6 +375,10 @@ int relay_new(struct gate *g, const struct relay_opts *opts, struct relay **ret)
     return 0;
 }
 
+void relay_begin(struct relay *r) {
+    side_ready(r, CLIENT, EPOLLIN);
+}
+
 static void relay_done(struct relay *r) {
     for (int side = 0; side < SIDES; side++) {
         bulk_end(&r->half[side]);

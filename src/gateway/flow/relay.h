@@ -45,6 +45,8 @@ struct relay_opts {
 };
 
 int relay_new(struct gate *g, const struct relay_opts *opts, struct relay **ret);
+/* What the client has said meanwhile goes on without a turn of the loop. May call end(). */
+void relay_begin(struct relay *r);
 void relay_free(struct relay *r); /* at once; end() is not called */
 /* The same, and closes both sockets. They must have no copies. */
 void relay_close(struct relay *r);

@@ -302,9 +302,12 @@ static void dial_late(void *arg) {
 
 static void dial_go(struct dial *d) {
     const struct host *target = d->proxied ? &d->proxy.host : &d->host;
+    struct addr addrs[RESOLVE_ADDRS_MAX];
+    size_t n;
+    int status;
 
-    if (target->kind != HOST_NAME) {
-        dial_resolved(d, 0, &target->addr, 1);
+    if (resolve_known(d->gate->resolver, target, addrs, &n, &status)) {
+        dial_resolved(d, status, addrs, n);
         return;
     }
     d->resolve = resolve_start(d->gate->resolver, target, dial_resolved, d);

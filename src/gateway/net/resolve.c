@@ -167,21 +167,36 @@ void resolver_free(struct resolver *r) {
 }
 
 /* What needs no name server. False: it has to be asked for. */
-static bool answer_at_once(struct resolve_lookup *l) {
+static bool answer_at_once(const struct resolver *r, const struct host *h, struct addr *ret, size_t *ret_n, int *ret_status) {
     static const struct addr loopback = {.len = 4, .b = {127, 0, 0, 1}};
-    const struct host *h = &l->host;
 
+    *ret_n = 0;
+    *ret_status = 0;
     if (h->kind != HOST_NAME)
-        l->addrs[l->n++] = h->addr;
+        ret[(*ret_n)++] = h->addr;
     else if (str_eq(h->text, "host.bawn.internal"))
-        l->addrs[l->n++] = loopback;
+        ret[(*ret_n)++] = loopback;
     else if (str_eq(h->text, "bawn.internal") || str_ends(h->text, ".bawn.internal"))
-        l->status = -ENOENT;
+        *ret_status = -ENOENT;
     else
-        l->n = resolve_hosts_find(&l->resolver->hosts, h, l->addrs, RESOLVE_ADDRS_MAX);
-    if (!l->n && !l->status && (str_eq(h->text, "localhost") || str_ends(h->text, ".localhost")))
-        l->addrs[l->n++] = loopback;
-    return l->n || l->status;
+        *ret_n = resolve_hosts_find(&r->hosts, h, ret, RESOLVE_ADDRS_MAX);
+    if (!*ret_n && !*ret_status && (str_eq(h->text, "localhost") || str_ends(h->text, ".localhost")))
+        ret[(*ret_n)++] = loopback;
+    return *ret_n || *ret_status;
+}
+
+bool resolve_known(struct resolver *r, const struct host *host, struct addr *ret, size_t *ret_n, int *ret_status) {
+    struct resolve_lookup *l = resolve_lookup_find(r, host);
+
+    if (!l)
+        return answer_at_once(r, host, ret, ret_n, ret_status);
+    if (l->state != RESOLVE_KNOWN || l->until_ms <= uv_now(r->loop))
+        return false;
+    resolve_lookup_move(l, RESOLVE_KNOWN); /* the one that was used longest ago makes room */
+    memcpy(ret, l->addrs, l->n * sizeof *ret);
+    *ret_n = l->n;
+    *ret_status = l->status;
+    return true;
 }
 
 static bool too_many(const struct resolver *r) {
@@ -206,7 +221,7 @@ static struct resolve_lookup *pick_lookup(struct resolver *r, const struct host 
     l = resolve_lookup_new(r, host);
     if (!l)
         return NULL;
-    if (answer_at_once(l)) {
+    if (answer_at_once(r, host, l->addrs, &l->n, &l->status)) {
         resolve_lookup_move(l, RESOLVE_READY);
         return l;
     }

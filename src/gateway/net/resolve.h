@@ -35,6 +35,8 @@ int resolver_set(struct resolver *r, const char *resolv_conf, const char *hosts,
 /* What waits is dropped: no fn is called any more, and no struct resolve is valid. Memory goes when the loop runs next. */
 void resolver_free(struct resolver *r);
 
+/* What is known without asking a name server: true, with *ret_n addresses (RESOLVE_ADDRS_MAX at most) and, if there are none, why. */
+bool resolve_known(struct resolver *r, const struct host *host, struct addr *ret, size_t *ret_n, int *ret_status);
 /* fn is called exactly once, never before this returns, unless resolve_cancel() comes first. NULL: no memory or too many. */
 struct resolve *resolve_start(struct resolver *r, const struct host *host, resolve_fn *fn, void *arg);
 void resolve_cancel(struct resolve *q);

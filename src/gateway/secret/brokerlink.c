@@ -24,39 +24,35 @@ struct broker_call {
     uint8_t *bytes; /* the request; NULL once it was sent */
 };
 
-/* Its own object, because a handle's memory is needed until the loop has closed it. */
-struct broker_socket {
-    uv_poll_t poll;
-    int fd;
-    bool writing; /* the loop waits until it takes more */
-    struct brokerlink *link;
-};
-
 struct brokerlink {
     struct gate *gate;
-    struct broker_socket *socket;
+    int fd;        /* -1: there is no broker */
+    unsigned gone; /* how many there were */
+    struct watch watch;
     bool asked; /* for a socket */
     uint32_t ids;
     struct broker_call *calls, **last; /* the oldest first */
     size_t n_calls;
-    struct deadline soon, send, timeout;
+    struct soon failed, send;
+    struct deadline timeout;
     uint8_t out[BROKER_MESSAGE_MAX], in[BROKER_MESSAGE_MAX];
 };
 
-static void on_socket(uv_poll_t *poll, int status, int events);
+static void on_socket(void *arg, uint32_t events);
 static void on_late(void *arg);
 
-/* The timers are made here, so that setting one cannot fail later. */
+/* The timer is made here, so that setting it cannot fail later. */
 int brokerlink_new(struct gate *g, struct brokerlink **ret) {
     struct brokerlink *b = calloc(1, sizeof *b);
 
     if (!b)
         return -ENOMEM;
     b->gate = g;
+    b->fd = -1;
+    b->watch = (struct watch)WATCH_INIT;
     b->last = &b->calls;
-    if (deadline_prepare(&g->loop, &b->soon) < 0 || deadline_prepare(&g->loop, &b->send) < 0 ||
-        deadline_prepare(&g->loop, &b->timeout) < 0) {
-        brokerlink_free(b);
+    if (deadline_prepare(&g->loop, &b->timeout) < 0) {
+        free(b);
         return -ENOMEM;
     }
     *ret = b;
@@ -92,17 +88,10 @@ void broker_call_cancel(struct broker_call *c) {
     free_call(c);
 }
 
-static void socket_closed(uv_handle_t *handle) {
-    free(handle->data);
-}
-
 static void drop_socket(struct brokerlink *b) {
-    struct broker_socket *s = TAKE_PTR(b->socket);
-
-    if (!s)
-        return;
-    uv_close((uv_handle_t *)&s->poll, socket_closed);
-    closep(&s->fd);
+    watch_stop(b->gate->hub, &b->watch);
+    closep(&b->fd);
+    b->gone++;
 }
 
 void brokerlink_free(struct brokerlink *b) {
@@ -111,8 +100,8 @@ void brokerlink_free(struct brokerlink *b) {
     drop_socket(b);
     while (b->calls)
         broker_call_cancel(b->calls);
-    deadline_done(&b->soon);
-    deadline_done(&b->send);
+    soon_cancel(b->gate->hub, &b->failed);
+    soon_cancel(b->gate->hub, &b->send);
     deadline_done(&b->timeout);
     explicit_bzero(b->in, sizeof b->in);
     free(b);
@@ -143,7 +132,7 @@ static void lose(struct brokerlink *b, int why) {
     b->asked = false;
     for (struct broker_call *c = b->calls; c; c = c->next)
         c->failed = c->failed ? c->failed : why;
-    deadline_set(&b->gate->loop, &b->soon, 0, end_failed, b);
+    soon_set(b->gate->hub, &b->failed, end_failed, b);
 }
 
 /* Calls are in the order of their time: the first one that is open is the first one that is late. */
@@ -166,13 +155,6 @@ static void on_late(void *arg) {
     if (b->calls && b->calls->until <= uv_now(&b->gate->loop))
         lose(b, -ETIMEDOUT);
     watch_time(b);
-}
-
-static void watch_writing(struct broker_socket *s, bool writing) {
-    if (s->writing == writing)
-        return;
-    s->writing = writing;
-    uv_poll_start(&s->poll, UV_READABLE | (writing ? UV_WRITABLE : 0), on_socket);
 }
 
 /* As many of the calls from here on as one message holds; *ret_next is the first one that it does not. */
@@ -203,7 +185,7 @@ static void flush(struct brokerlink *b) {
     for (; c && r == 0; c = next) {
         size_t len = gather(b, c, &next);
 
-        r = len ? sock_send(b->socket->fd, b->out, len, NULL, 0) : 0;
+        r = len ? sock_send(b->fd, b->out, len, NULL, 0) : 0;
         explicit_bzero(b->out, len);
         if (r == 0)
             mark_sent(c, next);
@@ -211,14 +193,14 @@ static void flush(struct brokerlink *b) {
     if (r < 0 && r != -EAGAIN)
         lose(b, -ECONNRESET);
     else
-        watch_writing(b->socket, r == -EAGAIN);
+        watch_set(b->gate->hub, &b->watch, EPOLLIN | (r == -EAGAIN ? EPOLLOUT : 0));
 }
 
 /* Requests of one turn of the loop go in one message. */
 static void send_soon(void *arg) {
     struct brokerlink *b = arg;
 
-    if (b->socket)
+    if (b->fd >= 0)
         flush(b);
 }
 
@@ -241,54 +223,44 @@ static long take_answer(struct brokerlink *b, const uint8_t *bytes, size_t len) 
 
 /* One message: the loop calls again if there are more. */
 static void take_answers(struct brokerlink *b) {
-    const struct broker_socket *s = b->socket;
-    long len = sock_recv(s->fd, b->in, sizeof b->in, NULL, NULL), at = 0, n = 0;
+    unsigned life = b->gone;
+    long len = sock_recv(b->fd, b->in, sizeof b->in, NULL, NULL), at = 0, n = 0;
 
     if (len == -EAGAIN)
         return;
-    while (n >= 0 && at < len && b->socket == s) {
+    while (n >= 0 && at < len && b->gone == life) {
         n = take_answer(b, b->in + at, (size_t)(len - at));
         at += n;
     }
     explicit_bzero(b->in, (size_t)MAX_OF(len, 0L));
-    if ((len <= 0 || n < 0) && b->socket == s)
+    if ((len <= 0 || n < 0) && b->gone == life)
         lose(b, -ECONNRESET);
 }
 
-static void on_socket(uv_poll_t *poll, int status UNUSED, int events) {
-    struct broker_socket *s = poll->data;
-    struct brokerlink *b = s->link;
+static void on_socket(void *arg, uint32_t events) {
+    struct brokerlink *b = arg;
+    unsigned life = b->gone;
 
     take_answers(b);
-    if (b->socket == s && (events & UV_WRITABLE))
+    if (b->gone == life && (events & EPOLLOUT))
         flush(b);
     watch_time(b);
 }
 
-static struct broker_socket *open_socket(struct brokerlink *b, int fd) {
-    struct broker_socket *s = calloc(1, sizeof *s);
-
-    if (!s || fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0 || uv_poll_init(&b->gate->loop, &s->poll, fd) < 0) {
-        free(s);
-        return NULL;
-    }
-    s->fd = fd;
-    s->link = b;
-    s->poll.data = s;
-    uv_poll_start(&s->poll, UV_READABLE, on_socket);
-    return s;
+static int open_socket(struct brokerlink *b, int fd) {
+    if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0)
+        return -errno;
+    return watch_start(b->gate->hub, &b->watch, fd, EPOLLIN, on_socket, b);
 }
 
 void brokerlink_socket(struct brokerlink *b, int fd) {
-    struct broker_socket *s = fd >= 0 && !b->socket ? open_socket(b, fd) : NULL;
-
-    if (s) {
-        b->socket = s;
+    if (fd >= 0 && b->fd < 0 && open_socket(b, fd) == 0) {
+        b->fd = fd;
         flush(b);
         return;
     }
     closep(&fd);
-    if (!b->socket)
+    if (b->fd < 0)
         lose(b, -ENOTCONN);
 }
 
@@ -324,8 +296,8 @@ struct broker_call *broker_call(struct brokerlink *b, struct broker_request *req
     *b->last = c;
     b->last = &c->next;
     b->n_calls++;
-    if (b->socket) {
-        deadline_set(&b->gate->loop, &b->send, 0, send_soon, b);
+    if (b->fd >= 0) {
+        soon_set(b->gate->hub, &b->send, send_soon, b);
     } else if (!b->asked) {
         b->asked = true;
         gate_send(b->gate, &(struct gate_msg){.type = GATE_MSG_WANT_BROKER});

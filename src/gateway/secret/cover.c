@@ -190,8 +190,13 @@ int cover_add(struct cover *c, const char *value, size_t len) {
 }
 
 void cover_build(struct cover *c) {
-    memset(c->firsts, 0, sizeof c->firsts);
-    memset(c->pairs, 0, sizeof c->pairs);
+    struct cover_places places = {0};
+
+    if (c->built) {
+        memset(c->firsts, 0, sizeof c->firsts);
+        memset(c->pairs, 0, sizeof c->pairs);
+    }
+    c->built = true;
     for (size_t i = 0; i < c->n; i++) {
         struct cover_text *t = &c->texts[i];
         uint16_t *first = &c->firsts[cover_fold(cover_char(c, t, 0))];
@@ -200,8 +205,10 @@ void cover_build(struct cover *c) {
             t->head[k] = cover_fold(cover_char(c, t, k));
         t->next = *first;
         *first = (uint16_t)(i + 1);
-        cover_add_pairs(c, t);
+        cover_add_pairs(c, t, &places);
     }
+    cover_end_pairs(c, &places);
+    explicit_bzero(&places, sizeof places); /* letters of the values */
 }
 
 /* Writes over what is covered only where no search looks any more. */

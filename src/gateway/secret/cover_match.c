@@ -234,7 +234,19 @@ static void add_behind(struct cover *c, uint8_t kind, uint8_t byte) {
         set_pair(c, byte, hex_behind[i]);
 }
 
+/* Before the second character of a text. */
 static void add_gaps(struct cover *c, uint8_t kind, const uint8_t *next, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        set_pair(c, 0, next[i]);
+        set_pair(c, '\n', next[i]);
+        set_pair(c, '\r', next[i]);
+        for (size_t k = 0; kind == COVER_HEX && k < ARRAY_LEN(hex_behind); k++)
+            set_pair(c, hex_behind[k], next[i]);
+    }
+}
+
+/* Of gaps, whatever the text is. */
+static void add_fixed(struct cover *c) {
     static const uint8_t fixed[][2] = {{'\r', '\n'}, {'\n', ' '},  {'\n', '\t'}, {'=', '\n'}, {'=', '\r'}, {'\\', 'n'},
                                        {'\\', 'r'},  {'\\', '\n'}, {'\\', '\r'}, {'%', '0'},  {'\r', ' '}, {'\r', '\t'},
                                        {'\n', '\n'}, {'\r', '\r'}, {'=', '0'},   {0, '\n'},   {0, '\r'},   {'\n', 0},
@@ -246,13 +258,6 @@ static void add_gaps(struct cover *c, uint8_t kind, const uint8_t *next, size_t 
         set_pair(c, 0, behind[k]);
         set_pair(c, '\n', behind[k]);
         set_pair(c, '\r', behind[k]);
-    }
-    for (size_t i = 0; i < n; i++) {
-        set_pair(c, 0, next[i]);
-        set_pair(c, '\n', next[i]);
-        set_pair(c, '\r', next[i]);
-        for (size_t k = 0; kind == COVER_HEX && k < ARRAY_LEN(hex_behind); k++)
-            set_pair(c, hex_behind[k], next[i]);
     }
 }
 
@@ -267,7 +272,7 @@ static void add_escapes(struct cover *c, uint8_t want, bool second) {
     }
 }
 
-void cover_add_pairs(struct cover *c, const struct cover_text *t) {
+void cover_add_pairs(struct cover *c, const struct cover_text *t, struct cover_places *places) {
     uint8_t v[3][4];
     size_t n[3];
 
@@ -278,9 +283,17 @@ void cover_add_pairs(struct cover *c, const struct cover_text *t) {
             for (size_t b = 0; b < n[i + 1]; b++)
                 set_pair(c, v[i][a], v[i + 1][b]);
             add_behind(c, t->kind, v[i][a]);
+            places->seen[i][v[i][a]] = true;
         }
     add_gaps(c, t->kind, v[1], n[1]);
-    for (size_t i = 0; i < 2; i++)
-        for (size_t a = 0; a < n[i]; a++)
-            add_escapes(c, v[i][a], i == 1);
+}
+
+/* Each byte once: the texts of a value share most of them, and a byte has two dozen ways to be escaped. */
+void cover_end_pairs(struct cover *c, const struct cover_places *places) {
+    if (c->n)
+        add_fixed(c);
+    for (size_t byte = 0; byte <= UINT8_MAX; byte++)
+        for (size_t i = 0; i < 2; i++)
+            if (places->seen[i][byte])
+                add_escapes(c, (uint8_t)byte, i == 1);
 }

@@ -27,6 +27,7 @@ struct cover {
     size_t n, n_cap;
     size_t longest; /* bytes of a match; 0: there is no value */
     uint64_t steps;
+    bool built;
     uint16_t firsts[UINT8_MAX + 1];        /* texts by cover_fold() of their first character */
     uint64_t pairs[(UINT16_MAX + 1) / 64]; /* two bytes that may stand at the first or second place of a match */
 };
@@ -57,4 +58,9 @@ enum { COVER_STARTS_MAX = 64 };
 bool cover_find(struct cover *c, const uint8_t *p, size_t len, size_t from, size_t to, size_t *ret_at, size_t *ret_len);
 /* The longest match that begins at p, without any table: for tests. */
 size_t cover_match_slowly(struct cover *c, const uint8_t *p, size_t len);
-void cover_add_pairs(struct cover *c, const struct cover_text *t);
+/* For cover_build(): the bytes that may stand at the first and at the second place of a text. */
+struct cover_places {
+    bool seen[2][UINT8_MAX + 1];
+};
+void cover_add_pairs(struct cover *c, const struct cover_text *t, struct cover_places *places);
+void cover_end_pairs(struct cover *c, const struct cover_places *places); /* after the last text */

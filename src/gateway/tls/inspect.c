@@ -3,42 +3,31 @@
 #include "gateway/tls/inspect.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include "gateway/tls/inspect_priv.h"
 #include "os/fd.h"
 
-static void on_turn(uv_idle_t *turn);
+static void on_turn(void *arg) {
+    inspect_run(arg);
+}
 
-static void release(struct inspect *i) {
-    if (i->handles || !i->freed)
-        return;
+static void bury(void *arg) {
+    struct inspect *i = arg;
+
     if (i->http)
         httpx_free(i->http);
     SSL_CTX_free(i->tls.ctx);
     free(i);
 }
 
-static void on_closed(uv_handle_t *handle) {
-    struct inspect *i = handle->data;
-
-    i->handles--;
-    release(i);
-}
-
-static void close_handle(uv_handle_t *handle) {
-    uv_close(handle, on_closed);
-}
-
-/* The handle first: it takes the socket out of the loop, and must not take out a number that is in use again. */
+/* The watch first: it takes the socket out of the set, and must not take out a number that is in use again. */
 void inspect_close_side(struct inspect_side *side) {
     if (!side->open)
         return;
     side->open = false;
     side->eof = side->shut = true;
-    close_handle((uv_handle_t *)&side->poll);
+    watch_stop(side->inspect->gate->hub, &side->watch);
     stream_done(&side->s);
 }
 
@@ -48,8 +37,8 @@ static void close_all(struct inspect *i) {
         tls_leaf_cancel(TAKE_PTR(i->tls.leaf));
     inspect_close_side(inspect_client(i));
     inspect_close_side(inspect_server(i));
-    close_handle((uv_handle_t *)&i->timer);
-    close_handle((uv_handle_t *)&i->turn);
+    deadline_done(&i->timer);
+    soon_cancel(i->gate->hub, &i->turn);
 }
 
 void inspect_finish(struct inspect *i, enum inspect_end how) {
@@ -64,59 +53,43 @@ void inspect_free(struct inspect *i) {
         return;
     if (i->state != STATE_ENDED)
         close_all(i);
-    i->freed = true;
-    release(i);
+    soon_set(i->gate->hub, &i->turn, bury, i); /* a caller further up may still look at its state */
 }
 
-static int open_side(struct inspect *i, enum httpx_way way, int fd, struct err *err) {
+static void open_side(struct inspect *i, enum httpx_way way, int fd) {
     struct inspect_side *side = &i->side[way];
-    int one = 1, r;
 
     stream_init(&side->s, fd);
     side->inspect = i;
-    r = uv_poll_init_socket(&i->gate->loop, &side->poll, fd);
-    if (r < 0) {
-        stream_done(&side->s);
-        return err_sys(err, r, "watch a connection");
-    }
-    side->poll.data = i;
+    side->watch = (struct watch)WATCH_INIT;
     side->open = true;
-    i->handles++;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* heads and their bodies must not wait for each other */
-    setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof one);  /* a peek may have left it higher */
-    return 0;
 }
 
 int inspect_new(struct gate *g, const struct inspect_opts *opts, struct inspect **ret, struct err *err) {
     CLEANUP(closep) int client = opts->client, server = opts->server;
     struct inspect *i = calloc(1, sizeof *i);
-    int r;
 
-    if (!i)
+    if (!i || deadline_prepare(&g->loop, &i->timer) < 0) {
+        free(i);
         return err_oom(err);
+    }
     i->gate = g;
     i->opts = *opts;
     i->host = *opts->http.host;
     i->opts.http.host = &i->host;
-    uv_timer_init(&g->loop, &i->timer);
-    uv_idle_init(&g->loop, &i->turn);
-    i->timer.data = i->turn.data = i;
-    i->handles = 2;
     i->denied = server < 0;
-    r = open_side(i, HTTPX_TO_CLIENT, TAKE_FD(client), err);
+    open_side(i, HTTPX_TO_CLIENT, TAKE_FD(client));
     if (i->denied)
         inspect_server(i)->eof = inspect_server(i)->shut = true;
-    else if (r == 0)
-        r = open_side(i, HTTPX_TO_SERVER, TAKE_FD(server), err);
-    if (r == 0 && !opts->http.tls && inspect_open(i, HTTPX_H1) < 0)
-        r = err_oom(err);
-    if (r < 0) {
+    else
+        open_side(i, HTTPX_TO_SERVER, TAKE_FD(server));
+    if (!opts->http.tls && inspect_open(i, HTTPX_H1) < 0) {
         inspect_free(i);
-        return r;
+        return err_oom(err);
     }
     inspect_enter(i, opts->http.tls ? STATE_HELLO : STATE_OPEN);
-    i->turning = true; /* the first bytes may be here already, but end() must not be called before this returns */
-    uv_idle_start(&i->turn, on_turn);
+    soon_set(g->hub, &i->turn, on_turn,
+             i); /* the first bytes may be here already, but end() must not be called before this returns */
     *ret = i;
     return 0;
 }
@@ -179,16 +152,18 @@ static void step_states(struct inspect *i) {
     } while (i->again && i->state != STATE_ENDED);
 }
 
-static void on_event(uv_poll_t *poll, int status, int events) {
-    struct inspect *i = poll->data;
-    struct inspect_side *side = poll == &inspect_client(i)->poll ? inspect_client(i) : inspect_server(i);
+static void on_event(void *arg, uint32_t events) {
+    struct inspect_side *side = arg;
+    struct inspect *i = side->inspect;
+    int ready = (events & EPOLLIN ? UV_READABLE : 0) | (events & EPOLLOUT ? UV_WRITABLE : 0);
 
-    if (status < 0) {
+    if (events & EPOLLERR) { /* it would be reported again and again */
         side->reset = true;
-        side->events = 0; /* libuv has stopped it */
-        events = UV_READABLE | UV_WRITABLE;
+        watch_stop(i->gate->hub, &side->watch);
+        side->events = 0;
+        ready = UV_READABLE | UV_WRITABLE;
     }
-    stream_ready(&side->s, events);
+    stream_ready(&side->s, ready ? ready : side->events);
     inspect_run(i);
 }
 
@@ -213,21 +188,32 @@ static int wanted_events(struct inspect *i, enum httpx_way way) {
     BUG("no such state");
 }
 
-/* libuv only hears of changes: it removes and adds the socket for each. A client that has to wait for a moment, until the
- * broker has answered, stays polled unless it really sends more. */
-static void watch_side(struct inspect *i, enum httpx_way way) {
+/* False: it cannot be watched. */
+static bool watch_events(struct inspect_side *side, int events) {
+    struct hub *hub = side->inspect->gate->hub;
+    uint32_t wanted = (events & UV_READABLE ? EPOLLIN : 0) | (events & UV_WRITABLE ? EPOLLOUT : 0);
+
+    side->events = events;
+    if (!events)
+        watch_stop(hub, &side->watch); /* its end would be reported again and again */
+    else if (side->watch.fd >= 0)
+        return watch_set(hub, &side->watch, wanted) == 0;
+    else
+        return watch_start(hub, &side->watch, side->s.fd, wanted, on_event, side) == 0;
+    return true;
+}
+
+/* The kernel only hears of changes. A client that has to wait for a moment, until the broker has answered, stays watched unless
+ * it really sends more. */
+static bool watch_side(struct inspect *i, enum httpx_way way) {
     struct inspect_side *side = &i->side[way];
     int events = side->open ? wanted_events(i, way) : 0;
 
     if (!side->open || events == side->events)
-        return;
+        return true;
     if (i->state == STATE_OPEN && !events && side->events == UV_READABLE && !side->s.readable && !side->eof)
-        return;
-    if (events)
-        uv_poll_start(&side->poll, events, on_event);
-    else
-        uv_poll_stop(&side->poll);
-    side->events = events;
+        return true;
+    return watch_events(side, events);
 }
 
 static uint64_t due_time(const struct inspect *i) {
@@ -253,8 +239,8 @@ static void give_up(struct inspect *i) {
 }
 
 /* The timer is not moved by every byte: when it fires, it looks whether it should have. */
-static void on_timer(uv_timer_t *timer) {
-    struct inspect *i = timer->data;
+static void on_timer(void *arg) {
+    struct inspect *i = arg;
     uint64_t now = uv_now(&i->gate->loop), due = due_time(i);
 
     i->clock.due = 0;
@@ -268,7 +254,7 @@ static void on_timer(uv_timer_t *timer) {
         return;
     }
     i->clock.due = due;
-    uv_timer_start(timer, on_timer, due - now, 0);
+    deadline_set(&i->gate->loop, &i->timer, due - now, on_timer, i);
 }
 
 static void watch_time(struct inspect *i) {
@@ -277,23 +263,14 @@ static void watch_time(struct inspect *i) {
     if (i->clock.due && i->clock.due <= due)
         return;
     i->clock.due = due;
-    uv_timer_start(&i->timer, on_timer, due > now ? due - now : 0, 0);
-}
-
-static void on_turn(uv_idle_t *turn) {
-    inspect_run(turn->data);
+    deadline_set(&i->gate->loop, &i->timer, due > now ? due - now : 0, on_timer, i);
 }
 
 static void watch_turn(struct inspect *i) {
-    bool more = i->state == STATE_OPEN && inspect_has_more(i);
-
-    if (more == i->turning)
-        return;
-    i->turning = more;
-    if (more)
-        uv_idle_start(&i->turn, on_turn);
+    if (i->state == STATE_OPEN && inspect_has_more(i))
+        soon_set(i->gate->hub, &i->turn, on_turn, i);
     else
-        uv_idle_stop(&i->turn);
+        soon_cancel(i->gate->hub, &i->turn);
 }
 
 void inspect_run(struct inspect *i) {
@@ -306,8 +283,10 @@ void inspect_run(struct inspect *i) {
     i->running = false;
     if (i->state == STATE_ENDED)
         return;
-    watch_side(i, HTTPX_TO_CLIENT);
-    watch_side(i, HTTPX_TO_SERVER);
+    if (!watch_side(i, HTTPX_TO_CLIENT) || !watch_side(i, HTTPX_TO_SERVER)) {
+        inspect_finish(i, INSPECT_SERVER_GONE); /* out of memory */
+        return;
+    }
     watch_turn(i);
     watch_time(i);
 }

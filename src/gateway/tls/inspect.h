@@ -45,5 +45,5 @@ void inspect_answer(struct inspect *i, uint32_t id, int status, const char *cont
 void inspect_bytes(const struct inspect *i, uint64_t *ret_sent, uint64_t *ret_received);
 /* When it is freed, the peers see a reset, so that they do not take it for an end. */
 void inspect_reset(struct inspect *i);
-/* At once; end() is not called. Also from a hook or from end(). The memory goes when the loop has closed the handles. */
+/* At once; end() is not called. Also from a hook or from end(). The memory goes at the end of the turn. */
 void inspect_free(struct inspect *i);

@@ -19,6 +19,7 @@
 #include <uv.h>
 
 #include "base/err.h"
+#include "gateway/epoll_set.h"
 #include "gateway/gate.h"
 #include "gateway/tls/inspect.h"
 #include "gateway/tls/stream.h"
@@ -44,9 +45,9 @@ enum inspect_state { STATE_HELLO, STATE_SERVER, STATE_LEAF, STATE_CLIENT, STATE_
 struct inspect_side {
     struct stream s;
     struct inspect *inspect;
-    uv_poll_t poll;
-    bool open;  /* poll is a handle, the socket is ours */
-    int events; /* that are polled */
+    struct watch watch;
+    bool open;  /* the socket is ours */
+    int events; /* that are waited for */
     bool reset; /* the kernel says that the connection is broken */
     bool eof;   /* will send no more */
     bool shut;  /* knows that no more comes, or does not listen */
@@ -74,12 +75,9 @@ struct inspect {
     struct gate *gate;
     enum inspect_state state;
     struct inspect_side side[2]; /* by enum httpx_way: the one to which it goes */
-    uv_timer_t timer;
-    uv_idle_t turn;   /* goes on without an event */
-    unsigned handles; /* of the loop that are not closed yet */
-    bool freed;       /* the owner has let go */
+    struct deadline timer;
+    struct soon turn; /* goes on without an event; at the end it frees the memory */
     bool running, again;
-    bool turning; /* `turn` is started */
 
     struct host host;
     struct inspect_opts opts;

@@ -75,20 +75,18 @@ static void start_handshakes(struct inspect *i, const struct tls_hello *hello) {
  * wakes up for more bytes than these, or because no more will come.
  */
 static void wait_for_more(struct inspect *i, size_t n) {
-    int low = (int)n + 1;
-
     if (n <= i->tls.peeked) {
         inspect_finish(i, INSPECT_CLIENT_GONE);
         return;
     }
     i->tls.peeked = n;
-    setsockopt(inspect_client(i)->s.fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof low);
+    hub_low_water(i->gate->hub, inspect_client(i)->s.fd, (int)n + 1);
 }
 
 void inspect_step_hello(struct inspect *i) {
     CHUNK_BUFFER data[TLS_HELLO_MAX + 1];
     struct tls_hello hello;
-    int fd = inspect_client(i)->s.fd, one = 1;
+    int fd = inspect_client(i)->s.fd;
     ssize_t n = recv(fd, data, sizeof data, MSG_PEEK | MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -99,7 +97,8 @@ void inspect_step_hello(struct inspect *i) {
     }
     switch (tls_hello_parse(data, (size_t)n, &hello)) {
     case TLS_HELLO_OK:
-        setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof one);
+        if (i->tls.peeked)
+            hub_low_water(i->gate->hub, fd, 1);
         start_handshakes(i, &hello);
         break;
     case TLS_HELLO_MORE:

@@ -4,7 +4,7 @@
  *
  *     tls_leaf_get()  ->  leaf ASKED  ->  READY or FAILED  ->  fn of everyone who waits
  *
- * fn is only ever called from the loop (`soon`, a timer of 0 ms).
+ * fn is only ever called from the loop (`soon`).
  */
 #include <errno.h>
 #include <openssl/ec.h>
@@ -46,7 +46,7 @@ struct leaf {
 
 struct leaves {
     struct gate *gate;
-    struct deadline soon;
+    struct soon soon;
     uint64_t turns;
     EVP_PKEY *key;
     uint8_t *spki;
@@ -60,10 +60,8 @@ static void deliver(void *arg);
 int leaves_new(struct gate *g, struct leaves **ret) {
     struct leaves *l = calloc(1, sizeof *l);
 
-    if (!l || deadline_prepare(&g->loop, &l->soon) < 0) {
-        free(l);
+    if (!l)
         return -ENOMEM;
-    }
     l->gate = g;
     *ret = l;
     return 0;
@@ -88,13 +86,13 @@ void leaves_free(struct leaves *l) {
     }
     EVP_PKEY_free(l->key);
     OPENSSL_free(l->spki);
-    deadline_done(&l->soon);
+    soon_cancel(l->gate->hub, &l->soon);
     free(l);
 }
 
 static void settle_leaf(struct leaves *l, struct leaf *leaf, enum leaf_state state) {
     leaf->state = state;
-    deadline_set(&l->gate->loop, &l->soon, 0, deliver, l);
+    soon_set(l->gate->hub, &l->soon, deliver, l);
 }
 
 /* One key for all leaves: it lives as long as this gate and leaves it never. */
@@ -223,7 +221,7 @@ struct tls_leaf *tls_leaf_get(struct tls *t, const struct host *host, tls_leaf_f
     l->n_waiting++;
     leaf->turn = ++l->turns;
     if (leaf->state != LEAF_ASKED)
-        deadline_set(&l->gate->loop, &l->soon, 0, deliver, l);
+        soon_set(l->gate->hub, &l->soon, deliver, l);
     return q;
 }
 

@@ -104,12 +104,12 @@ static size_t sweep_stock(int stock) {
 
 /* bawn-broker --make ------------------------------------------------------------------------------------------------ */
 
-/* messages: where stderr goes, -1 for nowhere. */
-static int start_maker(const char *path, int messages, pid_t *ret_pid, struct err *err) {
+/* like: a folder of the same kind, or NULL; messages: where stderr goes, -1 for nowhere. */
+static int start_maker(const char *path, const char *like, int messages, pid_t *ret_pid, struct err *err) {
     const char *value = getenv("SSL_CERT_FILE"); /* the only variable that it looks at */
     CLEANUP(freep) char *variable = str_dupf("SSL_CERT_FILE=%s", value ? value : "");
     struct helper h = {.name = "bawn-broker",
-                       .argv = (char *[]){"bawn-broker", "--make", (char *)(uintptr_t)path, NULL},
+                       .argv = (char *[]){"bawn-broker", "--make", (char *)(uintptr_t)path, (char *)(uintptr_t)like, NULL},
                        .envp = (char *[]){variable, NULL},
                        .fds = {-1, -1, messages},
                        .n_fds = STDERR_FILENO + 1};
@@ -136,7 +136,7 @@ static int make_ca(const char *path, struct err *err) {
 
     if (r < 0)
         return err_sys(err, r, "start bawn-broker");
-    r = start_maker(path, out, &pid, err);
+    r = start_maker(path, NULL, out, &pid, err);
     closep(&out);
     return r < 0 ? r : wait_for_maker(pid, in, err);
 }
@@ -150,7 +150,7 @@ void castock_use(struct castock *c) {
         return;
     c->used = true;
     path = str_dupf("%.*s/free-%s", (int)(slash - c->path), c->path, word + 1);
-    if (path && start_maker(path, -1, &pid, NULL) == 0) /* if it fails, the next run waits */
+    if (path && start_maker(path, c->path, -1, &pid, NULL) == 0) /* if it fails, the next run waits */
         c->maker = pid;
 }
 

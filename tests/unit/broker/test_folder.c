@@ -80,7 +80,7 @@ static void test_files_and_links(void **state) {
     assert_int_equal(mkdirat(s.from_fd, "folder", 0755), 0);
     assert_int_equal(mkfifoat(s.from_fd, "fifo", 0644), 0);
 
-    assert_int_equal(folder_copy_certs(s.from, s.to_fd, skip, &err), 0);
+    assert_int_equal(folder_copy_certs(s.from, s.to_fd, -1, skip, &err), 0);
     assert_string_equal(seen(&s, "plain.pem", text), "plain");
     assert_int_equal(fstatat(s.to_fd, "plain.pem", &st, 0), 0);
     assert_int_equal(st.st_mode & 07777, 0644);
@@ -97,11 +97,47 @@ static void test_files_and_links(void **state) {
     end_scene(&s);
 }
 
+/* Links that are the same have one inode, which nobody can change; files, and links that lead elsewhere by now, have their own. */
+static void test_like_another(void **state) {
+    static const char *const skip[] = {NULL};
+    static const struct {
+        const char *name;
+        bool shared;
+    } rows[] = {{"same.0", true}, {"moved.0", false}, {"plain.pem", false}, {"new.0", false}};
+    CLEANUP(closep) int like = -1;
+    struct stat was, is;
+    char text[300];
+    struct err err = {0};
+    struct scene s;
+
+    make_scene(&s);
+    assert_int_equal(mkdirat(s.top_fd, "like", 0755), 0);
+    like = openat(s.top_fd, "like", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    put(s.from_fd, "plain.pem", "plain", 0644);
+    put(s.from_fd, "other.pem", "other", 0644);
+    assert_int_equal(symlinkat("plain.pem", s.from_fd, "same.0") + symlinkat("plain.pem", s.from_fd, "moved.0"), 0);
+    assert_int_equal(folder_copy_certs(s.from, like, -1, skip, &err), 0);
+    assert_int_equal(unlinkat(s.from_fd, "moved.0", 0) + symlinkat("other.pem", s.from_fd, "moved.0"), 0);
+    assert_int_equal(symlinkat("other.pem", s.from_fd, "new.0"), 0);
+
+    assert_int_equal(folder_copy_certs(s.from, s.to_fd, like, skip, &err), 0);
+    assert_string_equal(seen(&s, "same.0", text), "-> plain.pem");
+    assert_string_equal(seen(&s, "moved.0", text), "-> other.pem");
+    assert_string_equal(seen(&s, "new.0", text), "-> other.pem");
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        bool there = fstatat(like, rows[i].name, &was, AT_SYMLINK_NOFOLLOW) == 0;
+
+        assert_int_equal(fstatat(s.to_fd, rows[i].name, &is, AT_SYMLINK_NOFOLLOW), 0);
+        assert_int_equal(there && was.st_ino == is.st_ino, rows[i].shared);
+    }
+    end_scene(&s);
+}
+
 static void test_no_folder_is_no_failure(void **state) {
     static const char *const skip[] = {NULL};
     struct err err = {0};
 
-    assert_int_equal(folder_copy_certs("/nonexistent", -1, skip, &err), 0);
+    assert_int_equal(folder_copy_certs("/nonexistent", -1, -1, skip, &err), 0);
 }
 
 static void test_stamp(void **state) {
@@ -131,6 +167,7 @@ static void test_stamp(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files_and_links),
+        cmocka_unit_test(test_like_another),
         cmocka_unit_test(test_no_folder_is_no_failure),
         cmocka_unit_test(test_stamp),
     };

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "gateway/epoll_set.h"
 #include "gateway/gate.h"
 #include "gateway/secret/brokerlink.h"
 #include "os/fd.h"
@@ -38,13 +39,14 @@ void gate_send(struct gate *g, const struct gate_msg *m) {
 }
 
 static void turn(struct scene *s) {
-    uv_run(&s->gate.loop, UV_RUN_NOWAIT);
+    hub_turn(s->gate.hub, false);
 }
 
 static int setup(void **state) {
     struct scene *s = calloc(1, sizeof *s);
 
     assert_int_equal(uv_loop_init(&s->gate.loop), 0);
+    assert_int_equal(hub_new(&s->gate.loop, &s->gate.hub, NULL), 0);
     assert_int_equal(brokerlink_new(&s->gate, &s->gate.broker), 0);
     s->broker = -1;
     *state = s;
@@ -57,6 +59,8 @@ static int teardown(void **state) {
     brokerlink_free(s->gate.broker);
     for (int i = 0; i < 10; i++)
         turn(s);
+    hub_free(s->gate.hub);
+    uv_run(&s->gate.loop, UV_RUN_NOWAIT);
     assert_int_equal(uv_loop_close(&s->gate.loop), 0); /* a handle that somebody forgot keeps it open */
     closep(&s->broker);
     free(s);

@@ -96,7 +96,7 @@ static int end(void **state) {
 }
 
 static void turn(struct scene *s) {
-    uv_run(&s->gate.loop, UV_RUN_NOWAIT);
+    hub_turn(s->gate.hub, false);
 }
 
 /* Turns the loop until this many bytes have come, or the end. */

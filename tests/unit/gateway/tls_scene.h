@@ -21,6 +21,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "gateway/epoll_set.h"
 #include "gateway/gate.h"
 #include "gateway/secret/brokerlink.h"
 #include "gateway/tls/stream.h"
@@ -118,6 +119,7 @@ static struct scene *scene_new(void) {
     int trust;
 
     assert_int_equal(uv_loop_init(&s->gate.loop), 0);
+    assert_int_equal(hub_new(&s->gate.loop, &s->gate.hub, NULL), 0);
     s->broker = -1;
     s->ca_key = EVP_EC_gen("P-256");
     s->key = EVP_EC_gen("P-256");
@@ -129,7 +131,7 @@ static struct scene *scene_new(void) {
 }
 
 static void scene_turn(struct scene *s) {
-    uv_run(&s->gate.loop, UV_RUN_NOWAIT);
+    hub_turn(s->gate.hub, false);
 }
 
 /* Answers go out together: this one thread cannot wait until the gate has taken the first ones. */
@@ -207,6 +209,8 @@ static void scene_free(struct scene *s) {
     brokerlink_free(s->gate.broker);
     for (int i = 0; i < 10; i++)
         scene_turn(s);
+    hub_free(s->gate.hub);
+    uv_run(&s->gate.loop, UV_RUN_NOWAIT);
     assert_int_equal(uv_loop_close(&s->gate.loop), 0);
     X509_free(s->ca);
     EVP_PKEY_free(s->ca_key);
