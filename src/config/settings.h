@@ -54,6 +54,7 @@ enum setting {
     SETTING_HOME_TOOLS,
     SETTING_SYSTEM,
     SETTING_SYSTEM_IDS,
+    SETTING_NESTED,
     SETTING_BYPASS_TOOLS,
     SETTING_ENGINE_FLAGS,
     SETTING_KEEP_ALIVE,
@@ -136,6 +137,7 @@ struct settings {
     char *image;   /* NULL: none named */
     enum system_view system_view;
     enum system_ids system_ids;
+    bool nested; /* a container engine inside (jail/plan/plan_nested.c) */
     struct limits limits;
     struct {
         enum network mode;
@@ -189,7 +191,7 @@ struct settings_flags {
     struct strv allow, deny; /* "HOST[:PORT]" or "@group" */
     struct strv publish;     /* "[ADDRESS:]INSIDE[:OUTSIDE]" */
     struct strv secrets;     /* names; with no_secrets: there are none */
-    bool no_secrets;
+    bool no_secrets, nested;
     struct strv ssh_keys;       /* fingerprints or comments */
     struct strv mounts;         /* "FROM[:TO][:ro|rw]" */
     struct strv env;            /* "NAME=VALUE" or "NAME" */

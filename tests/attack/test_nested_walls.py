@@ -84,7 +84,7 @@ def test_set_id_files_do_not_leave(yard, mode):
 
 
 def test_only_the_users_flag_allows_it(runner):
-    """No file of a project, and no configuration, makes a sandbox a nested one."""
+    """No file of a project makes a sandbox a nested one (nor a trusted one: tests/integration/test_nested.py)."""
     runner.write(".bawn/config.json", '{"sandbox": {"nested": true}}')
     r = runner.bawn("run", "--network", "none", "--", "unshare", "-Ur", "true")
     assert r.rc != 0, r

@@ -107,7 +107,7 @@ def stop_pause(runner):
 
 BYTES = {"test_status_and_streams", "test_a_terminal", "test_read_only", "test_a_persistent_sandbox", "test_it_ends_with_its_supervisor", "test_memory_limit_is_named",
          "test_limits_that_are_said_to_be_enforced_are", "test_nothing_of_the_engine_is_inside", "test_pid_1_cannot_be_looked_into_or_signalled",
-         "test_a_credential_is_put_in_outside", "test_the_kernel_is_another_one"}
+         "test_a_credential_is_put_in_outside", "test_the_kernel_is_another_one", "test_the_case_fails_where_the_engine_says_no"}
 
 
 GVISOR_IMAGE = {"test_status_and_streams", "test_what_is_written_belongs_to_the_owner_of_the_workspace", "test_the_command_is_not_root_and_has_a_name",
@@ -116,7 +116,7 @@ GVISOR_IMAGE = {"test_status_and_streams", "test_what_is_written_belongs_to_the_
 FAR = {"test_status_and_streams", "test_a_terminal", "test_read_only", "test_a_persistent_sandbox", "test_it_ends_with_its_supervisor",
        "test_what_is_written_belongs_to_the_owner_of_the_workspace", "test_overlay_holds_everything_until_it_is_applied", "test_a_credential_is_put_in_outside",
        "test_pid_1_cannot_be_looked_into_or_signalled", "test_hidden_files_are_not_there", "test_every_port_leads_to_the_gate", "test_time_limit",
-       "test_limits_that_are_said_to_be_enforced_are"}
+       "test_limits_that_are_said_to_be_enforced_are", "test_cpu_limit", "test_the_case_fails_where_the_engine_says_no"}
 
 
 def is_left_out(item):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One engine, as one user, with what its sandboxes need of the environment."""
 
+import time
+
 import pytest
 
 
@@ -14,10 +16,17 @@ class Box:
 
         self.remote = "BAWN_TEST_LINK" in env
         self.image = False  # on native, with an image of the store
+        self.patience = 600  # seconds for what is bound to happen; where nothing is enforced, few are enough to see that it does not
 
     def keeps(self):
         (engine,) = (e for e in self.bawn("engines", "--json").json()["engines"] if e["name"] == self.name)
         return engine["rungs"][0]["keeps"]
+
+    def wait_while(self, true):
+        until = time.monotonic() + self.patience
+        while true():
+            assert time.monotonic() < until, "it does not end"
+            time.sleep(0.1)
 
     def need(self, guarantee):
         if guarantee not in self.keeps():

@@ -71,7 +71,7 @@ def test_built_in_values(runner):
         "mode": "auto", "engine": "auto", "profile": None, "image": None, "resources.cpus": 2, "resources.memory": "4g",
         "resources.swap": "0", "resources.pids": 256, "resources.disk": "20g", "resources.tmp": None, "resources.timeout": None, "network": "list",
         "networkAllow": [], "networkDeny": [], "publish": [], "ask": "auto", "askHook": None, "askTimeout": "1m",
-        "sshAgent": "auto", "sshKeys": "all", "secrets": "all", "mounts.extra": [], "env": {}, "mounts.workspace_writable": True, "mounts.persist_caches": True, "mounts.home_tools": True, "system": "read-only", "system_ids": "auto",
+        "sshAgent": "auto", "sshKeys": "all", "secrets": "all", "mounts.extra": [], "env": {}, "mounts.workspace_writable": True, "mounts.persist_caches": True, "mounts.home_tools": True, "system": "read-only", "system_ids": "auto", "nested": False,
         "workspace.mode": "direct", "workspace.protect": [], "workspace.skip_ignored": True, "workspace.substitute": {}, "workspace.volumes": [],
         "workspace.rollback": "1g", "bypass_tools": [], "engine_flags": [], "keep_alive": False, "idle_timeout": None, "start_timeout": "2m",
     }
@@ -85,7 +85,7 @@ def test_origin_as_text(runner):
     r = runner.bawn("config", "show", "--origin")
     assert r.rc == 0, r
     lines = {line.split()[0]: line.split(None, 2)[1:] for line in r.out.decode().splitlines()}
-    assert len(lines) == 39
+    assert len(lines) == 40
     assert lines["network"] == ["limited", f"user ({path})"]
     assert lines["resources.memory"] == ["4g", "built-in"]
 

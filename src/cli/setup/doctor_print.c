@@ -57,6 +57,23 @@ static void add_rung(struct buf *b, const struct doctor_engine *v, size_t i) {
     add_set(b, "lacks", ~s->keeps & (unsigned)(ENFORCES_EVERYTHING & ~ENFORCES_KERNEL));
 }
 
+/* Engines that never have it are not named one by one. */
+static void add_nested(struct buf *b, const struct doctor_facts *f, const struct doctor_engine *v) {
+    struct doctor_nested n;
+
+    if (!v->ops->has_nested)
+        return;
+    doctor_nested(f, v->ops, &n);
+    buf_addf(b, "  containers inside (--nested), engine %s only: %s", v->ops->name,
+             n.available ? "available" : "not available; ");
+    buf_add_printable(b, n.why);
+    if (n.remedy[0]) {
+        buf_adds(b, "; remedy: ");
+        buf_add_printable(b, n.remedy);
+    }
+    buf_addc(b, '\n');
+}
+
 enum { COLUMN = 10 };
 
 /* One column for each rung that is available; why the others are not follows the table. */
@@ -99,6 +116,8 @@ static void add_engines(struct buf *b, const struct doctor_facts *f, bool all) {
     for (size_t e = 0; e < n; e++)
         for (size_t i = 0; i < views[e].n; i++)
             add_rung(b, &views[e], i);
+    for (size_t e = 0; e < n; e++)
+        add_nested(b, f, &views[e]);
 }
 
 void doctor_engines_text(const struct doctor_facts *f, struct buf *out) {
@@ -210,7 +229,18 @@ static void json_set(struct jsonout *j, const char *key, unsigned set) {
     jsonout_close(j, ']');
 }
 
-static void json_engine(struct jsonout *j, const struct doctor_engine *v) {
+static void json_nested(struct jsonout *j, const struct doctor_facts *f, const struct engine_ops *ops) {
+    struct doctor_nested n;
+
+    doctor_nested(f, ops, &n);
+    jsonout_open(j, "nested", '{');
+    jsonout_bool(j, "available", n.available);
+    add_maybe(j, "why", n.why);
+    add_maybe(j, "remedy", n.remedy);
+    jsonout_close(j, '}');
+}
+
+static void json_engine(struct jsonout *j, const struct doctor_facts *f, const struct doctor_engine *v) {
     jsonout_open(j, NULL, '{');
     jsonout_text(j, "name", v->ops->name);
     jsonout_text(j, "summary", v->ops->summary);
@@ -228,6 +258,7 @@ static void json_engine(struct jsonout *j, const struct doctor_engine *v) {
         jsonout_close(j, '}');
     }
     jsonout_close(j, ']');
+    json_nested(j, f, v->ops);
     jsonout_close(j, '}');
 }
 
@@ -244,7 +275,7 @@ static void json_engines(struct jsonout *j, const struct doctor_facts *f, bool a
     jsonout_open(j, "engines", '[');
     for (size_t i = 0; i < n; i++) {
         jsonout_break(j, "\n ");
-        json_engine(j, &views[i]);
+        json_engine(j, f, &views[i]);
     }
     jsonout_close(j, ']');
 }

@@ -47,6 +47,7 @@
     X(HOME_TOOLS, "mounts.home_tools", home_tools, type_bool, IN_SANDBOX | IN_FLOOR)                                  \
     X(SYSTEM, "system", system_view, type_system, EVERYWHERE)                                                         \
     X(SYSTEM_IDS, "system_ids", system_ids, type_system_ids, EVERYWHERE)                                              \
+    X(NESTED, "nested", nested, type_nested, EVERYWHERE)                                                              \
     X(BYPASS_TOOLS, "bypass_tools", bypass_tools, type_tools, IN_SANDBOX | IN_FLOOR)                                  \
     X(ENGINE_FLAGS, "engine_flags", engine_flags, type_tools, IN_SANDBOX | IN_FLOOR)                                  \
     X(KEEP_ALIVE, "keep_alive", keep_alive, type_bool, IN_SANDBOX | IN_FLOOR)                                         \

@@ -114,5 +114,6 @@ static void bool_add_json(const struct field *f, const struct settings *s, struc
     buf_adds(b, *(const bool *)member_of(f, s) ? "true" : "false");
 }
 
-const struct field_type type_bool = {
-    .from_json = bool_from_json, .within = bool_within, .merge = bool_merge, .add_json = bool_add_json};
+#define SWITCH .from_json = bool_from_json, .within = bool_within, .merge = bool_merge, .add_json = bool_add_json
+const struct field_type type_bool = {SWITCH};
+const struct field_type type_nested = {SWITCH, .not_from_project = true}; /* it takes the second fence away */

@@ -141,6 +141,10 @@ static int read_lists(const struct settings_flags *flags, const char *home, stru
         return err_usage(err, "--secret and --no-secrets exclude each other");
     if (flags->no_secrets)
         mark(l, SETTING_SECRETS, "flag --no-secrets");
+    if (flags->nested) {
+        l->values.nested = true;
+        mark(l, SETTING_NESTED, "flag --nested");
+    }
     return 0;
 }
 

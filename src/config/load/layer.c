@@ -69,7 +69,7 @@ static int note_refusal(const struct layer *l, const struct field *f, struct set
     buf_addf(&b, "%s:%u:%u: %s ", l->file, l->at[f->id].line, l->at[f->id].column, f->key);
     add_shown(&l->values, f->id, &b);
     buf_addf(&b, "%s not applied: %s", l->via ? l->via : "",
-             f->type->not_from_project ? "a project may leave out some of these, not add any"
+             f->type->not_from_project ? "a project may ask for less of this, not for more"
                                        : "the project is not trusted (see 'bawn trust')");
     return buf_ok(&b) ? strv_add(&s->notes, buf_str(&b)) : -ENOMEM;
 }

@@ -102,7 +102,7 @@ size_t runsc_probe(struct engine_state *ret, const char **ret_names, size_t max)
     }
     ret->available = true;
     ret->keeps = (unsigned)BY_ITSELF | limits_here();
-    snprintf(ret->why, sizeof ret->why, "gVisor does not limit the number of processes%s",
+    snprintf(ret->why, sizeof ret->why, "gVisor has no control group for processes: an rlimit in it takes its place%s",
              ret->keeps & ENFORCES_MEMORY ? "" : "; there is no control group that limits memory");
     return 1;
 }

@@ -111,7 +111,7 @@ void plan_print_text(const struct plan *p, const struct settings *s, struct buf 
     if (p->writable_system)
         line(out, "system", "writable, on a copy", s->origin[SETTING_SYSTEM]);
     if (p->nested)
-        line(out, "nested", "a container engine runs inside", "flag --nested");
+        line(out, "nested", "a container engine runs inside", s->origin[SETTING_NESTED]);
     line(out, "workspace", p->workspace, NULL);
     line(out, "workspace mode", workspace_mode_names[p->mode], workspace_origin(s));
     line(out, "home", p->home, NULL);

@@ -41,8 +41,9 @@ struct doctor_facts {
     bool tty[3];           /* which of 0, 1, 2 are terminals: the caller's to say */
     int workspace;         /* the current directory can be one: 0 or -errno */
     char workspace_path[PATH_MAX];
-    struct err workspace_err; /* why not */
-    const char *better;       /* an engine that enforces more than the native one can here; NULL: none, or not asked */
+    struct err workspace_err;   /* why not */
+    const char *nested_missing; /* a program that --nested needs of this machine; NULL: all are there */
+    const char *better;         /* an engine that enforces more than the native one can here; NULL: none, or not asked */
 };
 
 void doctor_look(struct doctor_facts *ret);
@@ -83,6 +84,13 @@ struct doctor_engine {
 /* Tries those that f does not know about. Returns how many there are. */
 /* all: also those that have to ask a daemon, which takes time and may leave traces in the user's home. */
 size_t doctor_engines(const struct doctor_facts *f, bool all, struct doctor_engine ret[static DOCTOR_ENGINES_MAX]);
+
+/* Whether a container engine can run inside (--nested), for this user. */
+struct doctor_nested {
+    bool available;
+    char why[200], remedy[400]; /* "" if it is available */
+};
+void doctor_nested(const struct doctor_facts *f, const struct engine_ops *ops, struct doctor_nested *ret);
 
 /* What `bawn run` with default settings would do in the current directory. */
 enum doctor_outcome { RUNS_FULL, RUNS_WEAKER, REFUSES, OUTCOME_COUNT };

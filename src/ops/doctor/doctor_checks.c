@@ -236,6 +236,13 @@ static void check_subid(const struct doctor_facts *f, struct doctor_finding *r) 
                         : "/etc/subuid and /etc/subgid");
 }
 
+static void check_nested(const struct doctor_facts *f, struct doctor_finding *r) {
+    struct doctor_nested n;
+
+    doctor_nested(f, &engine_native, &n);
+    say(r, n.available ? VERDICT_OK : VERDICT_INFO, n.remedy, "%s", n.available ? "available" : n.why);
+}
+
 static void check_terminal(const struct doctor_facts *f, struct doctor_finding *r) {
     static const char *const names[] = {" stdin", " stdout", " stderr"};
     CLEANUP(buf_done) struct buf list = BUF_INIT(64);
@@ -286,7 +293,8 @@ const struct check checks[] = {
     {"init", "bawn-init", "beside bawn, ../libexec/bawn", "is the first process of every sandbox", check_init},
     {"scope", "bawn-scope", "beside bawn, ../libexec/bawn", "asks systemd for a cgroup where none can be made directly",
      check_scope},
-    {"subid", "subordinate ids", "/etc/subuid, /etc/subgid", "for container engines, which are to come", check_subid},
+    {"subid", "subordinate ids", "/etc/subuid, /etc/subgid", "for --system-ids many, and for podman without root", check_subid},
+    {"nested", "containers inside", "user namespaces, /usr/bin/podman, /usr/bin/crun", "for --nested", check_nested},
     {"terminal", "terminal", "isatty", "decides whether commands get a terminal", check_terminal},
     {"workspace", "workspace", "the plan for the current directory", "what the sandbox may change", check_workspace},
 };
@@ -300,6 +308,25 @@ struct doctor_finding check_run(const struct check *c, const struct doctor_facts
     else
         c->look(f, &r);
     return r;
+}
+
+void doctor_nested(const struct doctor_facts *f, const struct engine_ops *ops, struct doctor_nested *ret) {
+    struct engine_state rungs[RUNG_COUNT];
+
+    *ret = (struct doctor_nested){.why = "the engine does not have it", .remedy = "use --engine native"};
+    if (!ops->has_nested)
+        return;
+    native_judge(&f->native, rungs);
+    if (!rungs[RUNG_FULL].available) {
+        snprintf(ret->why, sizeof ret->why, "it needs the full rung: %.*s", (int)sizeof ret->why - 40, rungs[RUNG_FULL].why);
+        snprintf(ret->remedy, sizeof ret->remedy, "bawn doctor --fix");
+    } else if (f->nested_missing) {
+        snprintf(ret->why, sizeof ret->why, "there is no %s", f->nested_missing);
+        snprintf(ret->remedy, sizeof ret->remedy, "%s, or use an --image that has them",
+                 f->apt ? "sudo apt-get install podman crun" : "install podman and crun");
+    } else {
+        *ret = (struct doctor_nested){.available = true};
+    }
 }
 
 static void PRINTF_LIKE(2, 3) announce(struct doctor_run *ret, const char *fmt, ...) {

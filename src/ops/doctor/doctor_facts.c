@@ -11,6 +11,7 @@
 
 #include "base/str.h"
 #include "ops/doctor/doctor.h"
+#include "ops/run/run_nested.h"
 #include "ops/run/run_prepare.h"
 #include "os/fd.h"
 #include "os/file.h"
@@ -177,6 +178,7 @@ void doctor_look(struct doctor_facts *ret) {
     ret->subuid = has_subids("/etc/subuid", ret->user, ret->uid);
     ret->subgid = has_subids("/etc/subgid", ret->user, ret->uid);
     native_look(&ret->native);
+    ret->nested_missing = run_nested_missing();
     look_for_better(ret);
 }
 

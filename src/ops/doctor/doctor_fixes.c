@@ -252,7 +252,7 @@ static bool wants_subids(const struct doctor_facts *f) {
 }
 
 static void fix_subids(const struct doctor_facts *f, struct buf *out) {
-    buf_adds(out, "Only for container engines, which are to come:\n");
+    buf_adds(out, "Only for --system-ids many, and for podman without root:\n");
     if (f->apt)
         buf_adds(out, "  sudo apt-get install uidmap\n");
     buf_adds(out, "  sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 ");

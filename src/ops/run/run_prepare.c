@@ -14,6 +14,7 @@
 #include "config/load/seldom.h"
 #include "engine/engine.h"
 #include "ops/run/run_ids.h"
+#include "ops/run/run_nested.h"
 #include "ops/tools/home_tools.h"
 #include "os/fd.h"
 #include "supervisor/network/policy_files.h"
@@ -176,27 +177,10 @@ static int prepare_image(struct run_prepared *p, const struct engine_ops *e, str
     return r;
 }
 
-/* By the user's flag alone: no file of a project says so. The default mode becomes overlay. */
 static int allow_nested(struct run_prepared *p, struct err *err) {
-    struct settings *s = &p->settings;
-    const struct engine_ops *e = engine_find(engine_name(s), err);
-    bool chosen = !str_eq(s->origin[SETTING_WORKSPACE_MODE], "built-in");
+    const struct engine_ops *e = engine_find(engine_name(&p->settings), err);
 
-    if (!e)
-        return err->code;
-    if (!e->has_nested)
-        return err_set(err, -EOPNOTSUPP, "engine %s has no container engine inside (--nested); use --engine native", e->name);
-    if (!s->image && (access("/usr/bin/podman", X_OK) < 0 || access("/usr/bin/crun", X_OK) < 0))
-        return err_set(err, -ENOENT, "--nested needs podman and crun in /usr/bin: install both, or use an --image that has them");
-    if (!chosen && settings_workspace_mode(s) == WORKSPACE_DIRECT)
-        s->workspace.mode = WORKSPACE_OVERLAY;
-    p->input.nested = true;
-    return strv_addf(&s->notes,
-                     "--nested: programs inside may make user namespaces and mounts, and there is no second fence around files "
-                     "(see 'Containers inside' in docs/packages.md)%s",
-                     chosen ? "" : "; changes to the workspace wait for 'bawn apply'") < 0
-               ? err_oom(err)
-               : 0;
+    return e ? run_nested_allow(p, e, err) : err->code;
 }
 
 int run_prepare(const struct run_request *q, struct run_prepared *p, struct err *err) {
@@ -216,7 +200,7 @@ int run_prepare(const struct run_request *q, struct run_prepared *p, struct err 
     if (r < 0 || p->settings.mode == MODE_OFF)
         return r;
     r = note_unused(p, err);
-    r = r < 0 || !q->nested ? r : allow_nested(p, err);
+    r = r < 0 || !p->settings.nested ? r : allow_nested(p, err);
     r = r < 0 ? r : run_ids(p, err);
     r = r < 0 ? r : fit_mode(p, err);
     if (r < 0)

@@ -20,7 +20,6 @@ struct run_request {
     const char *name;           /* of the run; NULL: none */
     bool dry_run;               /* nothing is recorded, made or installed */
     bool tty, no_tty;           /* give it a terminal, or pipes, whatever our streams are */
-    bool nested;                /* a container engine inside */
     bool want_usage;            /* measure memory and CPU time, and list the hosts that were reached */
     bool closed[3];             /* from stdio_reserve(): which of 0, 1, 2 were closed at the start */
     int parent;                 /* a task's socket (ops/batch/batch.h); 0: none */

@@ -22,7 +22,7 @@
      "read-only|writable", RUN_TEXT(flags.system_view)}, \
     {0, 0, "system-ids", "WORD", "ids of a writable system: one, many by /etc/subuid (useradd, su and chown work), or auto", \
      "auto|one|many", RUN_TEXT(flags.system_ids)}, \
-    {0, 0, "nested", NULL, "a container engine inside: podman, also as docker; programs may mount then, and changes wait for 'bawn apply'", NULL, RUN_FLAG(nested)}, \
+    {0, 0, "nested", NULL, "a container engine inside: podman, also as docker; programs may mount then, and changes wait for 'bawn apply'", NULL, RUN_FLAG(flags.nested)}, \
     {0, 0, "cpus", "N", "CPUs it may use, e.g. 1.5", NULL, RUN_TEXT(flags.cpus)}, \
     {0, 'm', "memory", "SIZE", "memory it may use, e.g. 512m or 4g", NULL, RUN_TEXT(flags.memory)}, \
     {0, 0, "swap", "SIZE", "swap on top of the memory (default: none)", NULL, RUN_TEXT(flags.swap)}, \

@@ -45,7 +45,7 @@ static void test_a_project_only_leaves_out(void **state) {
     expect(sc, SETTING_SSH_KEYS, "\"none\"");
     assert_int_equal(sc->s.notes.len, 2);
     assert_non_null(
-        strstr(sc->s.notes.v[1], "secrets [\"a\", \"b\"] not applied: a project may leave out some of these, not add any"));
+        strstr(sc->s.notes.v[1], "secrets [\"a\", \"b\"] not applied: a project may ask for less of this, not for more"));
 }
 
 static void test_not_even_a_trusted_one(void **state) {

@@ -9,10 +9,11 @@ static void test_clamps_everything(void **state) {
     scene_write(
         sc, POLICY,
         "{\"floor\": {\"resources\": {\"memory\": \"1g\", \"cpus\": 1, \"pids\": 10, \"swap\": \"0\", \"disk\": \"2g\", \"tmp\": \"256m\", \"timeout\": \"1h\"},"
-        " \"network\": \"limited\", \"sshAgent\": \"auto\", \"keep_alive\": false, \"bypass_tools\": [\"t\"],"
+        " \"network\": \"limited\", \"sshAgent\": \"auto\", \"keep_alive\": false, \"nested\": false, \"bypass_tools\": [\"t\"],"
         " \"mounts\": {\"workspace_writable\": false, \"persist_caches\": false, \"home_tools\": false, \"extra\": [{\"from\": \"/b\"}, {\"from\": \"/a\"}]}}}");
     scene_write(sc, USER_FILE, "{\"sandbox\": {\"keep_alive\": true, \"bypass_tools\": [\"t\", \"u\"], \"network\": \"full\"}}");
-    sc->flags = (struct settings_flags){.memory = "64g", .swap = "1g", .ssh_agent = "on", .mounts = {mounts, 2, 3}};
+    sc->flags =
+        (struct settings_flags){.memory = "64g", .swap = "1g", .ssh_agent = "on", .nested = true, .mounts = {mounts, 2, 3}};
     LOAD(sc);
     assert_int_equal(sc->s.limits.memory, 1ull << 30);
     assert_int_equal(sc->s.limits.cpus_milli, 1000);
@@ -27,13 +28,14 @@ static void test_clamps_everything(void **state) {
     assert_false(sc->s.persist_caches);
     assert_false(sc->s.home_tools);
     assert_false(sc->s.keep_alive);
+    assert_false(sc->s.nested);
     assert_int_equal(sc->s.bypass_tools.len, 1);
     assert_int_equal(sc->s.n_mounts, 1);
     assert_string_equal(sc->s.mounts[0].from, "/b");
     ORIGIN(sc, MEMORY, "organisation (/tmp/");
     ORIGIN(sc, NETWORK, "organisation (/tmp/");
     ORIGIN(sc, PIDS, "organisation (/tmp/");
-    assert_int_equal(sc->s.notes.len, 7); /* what somebody asked for; not the built-in values that were cut */
+    assert_int_equal(sc->s.notes.len, 8); /* what somebody asked for; not the built-in values that were cut */
     has_text(sc->s.notes.v[0], "resources.memory '64g' (flag --memory) is more than organisation (/tmp/");
     has_text(sc->s.notes.v[0], "allows: '1g' is used");
 }

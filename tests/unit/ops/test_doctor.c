@@ -316,6 +316,16 @@ static void swap_without_a_limit(void **state UNUSED) {
     assert_check(&f, "swap", VERDICT_WARN, "2 GiB");
 }
 
+static void containers_inside(void **state) {
+    struct doctor_facts f = good();
+
+    assert_check(&f, "nested", VERDICT_OK, "available");
+    f.nested_missing = "/usr/bin/crun";
+    assert_check(&f, "nested", VERDICT_INFO, "no /usr/bin/crun");
+    f = without_userns(-EPERM, false);
+    assert_check(&f, "nested", VERDICT_INFO, "needs the full rung");
+}
+
 static void missing_programs(void **state UNUSED) {
     struct doctor_facts f = good();
 
@@ -445,6 +455,7 @@ int main(void) {
         cmocka_unit_test(cgroups_of_every_kind),
         cmocka_unit_test(swap_without_a_limit),
         cmocka_unit_test(missing_programs),
+        cmocka_unit_test(containers_inside),
         cmocka_unit_test(a_folder_that_cannot_be_a_workspace),
         cmocka_unit_test(optional_fixes_come_last),
         cmocka_unit_test(nobody_is_left_without_a_word),
