@@ -55,14 +55,18 @@ static int set_affinity(uint64_t cpus, struct err *err) {
     return sched_setaffinity(0, sizeof want, &want) < 0 ? err_sys(err, -errno, "CPU affinity") : 0;
 }
 
-/* The guard that makes the sockets connects and binds them, too; no command does. */
+/* The guard that makes the sockets connects and binds them, too; no command does. Nor is there TCP where there are no sockets. */
+static bool denies_tcp(const struct init_start *s, enum lockdown_who who) {
+    return s->flags & INIT_FLAG_SOCKETS ? who == LOCKDOWN_COMMAND : s->seccomp == SECCOMP_BARE;
+}
+
 static int restrict_files(const struct init_start *s, enum lockdown_who who, struct err *err) {
     struct landlock_rule rules[RULES_MAX];
     size_t n = 0;
     const bool wall = s->landlock == INIT_LANDLOCK_WALL;
     const struct landlock_opts opts = {.scope_abstract = true,
                                        .scope_signals = true,
-                                       .deny_tcp = wall && !(who == LOCKDOWN_GUARD && s->flags & INIT_FLAG_SOCKETS),
+                                       .deny_tcp = denies_tcp(s, who),
                                        .writes_only = !wall,
                                        .scopes_only = s->landlock == INIT_LANDLOCK_SCOPES,
                                        .min_abi = wall ? WALL_ABI_MIN : 0};
@@ -89,8 +93,10 @@ static int filter_calls(const struct init_start *s, enum lockdown_who who, struc
 
     if (s->seccomp >= SECCOMP_VARIANTS)
         return err_set(err, -EBADMSG, "unknown system call filter");
-    if (s->flags & INIT_FLAG_SOCKETS)
+    if (s->flags & INIT_FLAG_SOCKETS && s->flags & INIT_FLAG_NO_PIDNS)
         v = who == LOCKDOWN_GUARD ? SECCOMP_GUARD : SECCOMP_NET;
+    else if (s->flags & INIT_FLAG_SOCKETS && who == LOCKDOWN_COMMAND)
+        v = SECCOMP_SHARED;
     return seccomp_install(v, err);
 }
 

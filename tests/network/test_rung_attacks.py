@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where user namespaces are denied the guard makes the sockets. No way to send a byte leads past it, whatever other threads do meanwhile, and
+"""Where user namespaces, or network namespaces alone, are denied the guard makes the sockets. No way to send a byte leads past it, whatever other threads do meanwhile, and
 no process of the host connects to a server inside (rung_attacks.c)."""
 
 import pathlib
@@ -25,9 +25,9 @@ def program():
     shutil.rmtree(top)
 
 
-@pytest.fixture
-def rung():
-    return "landlock"
+@pytest.fixture(params=["landlock", "shared-net"])
+def rung(request):
+    return request.param
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ static const struct {
 
 /* Not with a writable system, where they go to /usr/local. */
 static bool has_installed(const struct plan_input *in, const struct plan *p) {
-    return in->home.tools && p->rung == RUNG_FULL && !p->writable_system;
+    return in->home.tools && rung_has_root(p->rung) && !p->writable_system;
 }
 
 static const char *host_value(const struct host_facts *h, const char *name) {
@@ -204,7 +204,7 @@ static void add_network(const struct settings *s, const struct plan_input *in, s
     CLEANUP(freep) char *own = NULL, *own_bundle = NULL;
     const char *folder = "/etc/ssl/certs", *bundle = "/etc/ssl/certs/ca-certificates.crt";
 
-    if (p->rung == RUNG_LANDLOCK) /* UDP is refused; the host's name server, whichever it is, is the gate */
+    if (p->rung != RUNG_FULL) /* UDP is refused; the host's name server, whichever it is, is the gate */
         set_unnamed(s, p, "RES_OPTIONS", "use-vc");
     if (!in->trust.folder)
         return;

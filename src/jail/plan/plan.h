@@ -21,11 +21,16 @@ struct buf;
 
 /* How strong the wall is. */
 enum rung {
-    RUNG_FULL,     /* all namespaces, own root, seccomp, Landlock where the kernel has it */
-    RUNG_LANDLOCK, /* no user namespaces: files by Landlock, no sockets by seccomp, limits */
+    RUNG_FULL,       /* all namespaces, own root, seccomp, Landlock where the kernel has it */
+    RUNG_SHARED_NET, /* the same in the host's network: sockets by the guard */
+    RUNG_LANDLOCK,   /* no namespaces: files by Landlock, sockets by the guard, limits */
     RUNG_COUNT
 };
 extern const char *const rung_names[RUNG_COUNT];
+/* It has a root of its own, with mounts, and a pid namespace. */
+static inline bool rung_has_root(enum rung rung) {
+    return rung != RUNG_LANDLOCK;
+}
 /* What this rung does not enforce, as a clause for the user; NULL for the full one. */
 const char *rung_lacks(enum rung rung);
 
