@@ -139,9 +139,10 @@ struct plan_input {
     size_t argc;
 };
 
-/* A cache in the sandbox's home: a link to a folder of the caches' volume; sub NULL: in ~/.cache by itself. */
+/* A cache in the sandbox's home: a link to a folder of the caches' volume; sub NULL: in ~/.cache by itself. variable: names that folder instead, where
+ * folders on the way to the link would be on disk (plan_bare.c); NULL: its tool has none. */
 struct plan_cache {
-    const char *link, *sub;
+    const char *link, *sub, *variable;
 };
 extern const struct plan_cache plan_caches[];
 extern const size_t n_plan_caches;
@@ -207,7 +208,8 @@ void plan_make_home(const struct plan_input *in, struct plan *p);
 void plan_make_trust(const struct plan_input *in, struct plan *p); /* the sandbox's CA, for programs that look for files */
 void plan_make_credentials(const struct plan_input *in, struct plan *p);
 void plan_make_bare_home(const struct plan_input *in, struct plan *p); /* plan_bare.c: all of it in the landlock rung */
-const char *plan_bin(const struct plan *p);                            /* where the programs of Bawn's own are inside */
+bool plan_bare_has_folders(const struct plan *p); /* caches and the like; root's are closed to the owner of the workspace */
+const char *plan_bin(const struct plan *p);       /* where the programs of Bawn's own are inside */
 void plan_nested_ids(struct plan_ids *ids);
 void plan_make_nested(struct plan *p); /* what a container engine inside needs */
 int plan_make_root(const struct settings *s, const struct host_facts *h, const struct plan_input *in, struct plan *p,

@@ -14,12 +14,12 @@
  * times more. `sub` is made in the volume (supervisor/session/volumes.c) because no tool creates what a link leads to. */
 const struct plan_cache plan_caches[] = {
     {".npm", "npm"},
-    {".local/share/pnpm", "pnpm-store"},
-    {".yarn/berry", "yarn-berry"},
-    {".bun/install/cache", "bun"},
+    {".local/share/pnpm", "pnpm-store", "npm_config_store_dir"},
+    {".yarn/berry", "yarn-berry", "YARN_GLOBAL_FOLDER"},
+    {".bun/install/cache", "bun", "BUN_INSTALL_CACHE_DIR"},
     {".cargo/registry", "cargo-registry"},
     {".cargo/git", "cargo-git"},
-    {"go/pkg/mod", "go-mod"},
+    {"go/pkg/mod", "go-mod", "GOMODCACHE"},
     {".m2/repository", "maven"},
     {".gradle/caches", "gradle"},
     {".gradle/wrapper", "gradle-wrapper"},
