@@ -333,12 +333,15 @@ static const struct policy_check policy_checks[] = {
       {{IS(2, 58 /* ICMPv6 */)}, ALLOW},
       {{IS(2, 262 /* MPTCP */)}, ALLOW},
       {{}, REFUSE(EPROTONOSUPPORT)}}},
-    /* What the guard makes, and nothing that could send without a connection that it made: a datagram says in memory where it goes. */
+    /* What the guard makes, and nothing that could send without a connection that it made: a datagram says in memory where it goes. What it gives for UDP
+     * is a unix socket. */
     {IN_SOCKETS, "socket",
      {{{ISNT(0, FAMILY_UNIX), ISNT(0, FAMILY_INET), ISNT(0, FAMILY_INET6)}, REFUSE(EAFNOSUPPORT)},
       {{PART_IS(1, TYPE_OF_SOCKET, STREAM), IS(2, 0)}, ALLOW},
       {{ISNT(0, FAMILY_UNIX), PART_IS(1, TYPE_OF_SOCKET, STREAM), IS(2, 6 /* TCP */)}, ALLOW},
       {{IS(0, FAMILY_UNIX), PART_IS(1, TYPE_OF_SOCKET, SEQPACKET), IS(2, 0)}, ALLOW},
+      {{ISNT(0, FAMILY_UNIX), PART_IS(1, TYPE_OF_SOCKET, DGRAM), IS(2, 0)}, ALLOW},
+      {{ISNT(0, FAMILY_UNIX), PART_IS(1, TYPE_OF_SOCKET, DGRAM), IS(2, 17 /* UDP */)}, ALLOW},
       {{PART_IS(1, TYPE_OF_SOCKET, STREAM)}, REFUSE(EPROTONOSUPPORT)},
       {{PART_IS(1, TYPE_OF_SOCKET, RAW)}, REFUSE(EPERM)},
       {{PART_IS(1, TYPE_OF_SOCKET, PACKET)}, REFUSE(EPERM)},
