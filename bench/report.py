@@ -9,6 +9,7 @@ import containers
 import images
 import kept
 import link
+import rung
 import peers
 import trees
 import work
@@ -229,6 +230,19 @@ def link_table(data):
     return table("A sandbox behind a byte link, and by descriptors (median, interleaved)", ["", *columns], rows)
 
 
+def rung_table(data):
+    columns = {label: c["rung"] for label, c in data["columns"].items() if "rung" in c and "failed" not in c["rung"]}
+    rows = [[what, r, *(number(c.get(what, {}).get(r, {}).get("median"), 1) for c in columns.values())] for what in rung.ROWS for r in rung.DENIED]
+    return table("The rungs side by side (median, interleaved)", ["", "rung", *columns], rows)
+
+
+def rung_bars(column):
+    """Where root owns the workspace there is no landlock rung."""
+    starts = column["rung"].get(rung.START, {})
+    if rung.LANDLOCK in starts:
+        yield bar("cold start of the landlock rung, x full", ratio(starts, rung.LANDLOCK, rung.FULL), 1.0, True)
+
+
 def link_bars(column):
     by = column["link"]
     for way in ("out", "in"):
@@ -294,6 +308,8 @@ def missing(data):
         lines += [f"  {name} ({label}): {reason}" for name, reason in column.get("kept", {}).get("reasons", {}).items()]
         for what in ("work", "growth"):
             lines += [f"  {name} ({label}): {r['failed']}" for name, r in column.get(what, {}).items() if "failed" in r]
+        if "failed" in column.get("rung", {}):
+            lines.append(f"  the rungs ({label}): {column['rung']['failed']}")
         if "failed" in column.get("gateway", {}):
             lines.append(f"  the gate ({label}): {column['gateway']['failed']}")
         for what, results in column.get("modes", {}).items():
@@ -354,7 +370,7 @@ def bars(data):
     for label, column in data["columns"].items():
         groups = [*([start_bars] if data["with_starts"] else []), *([work_bars] if "work" in column else []), *([growth_bars] if "growth" in column else []),
                   *([churn_bars] if "io" in column else []), *([io_bars] if "io" in column else []), *([mode_bars] if data["with_modes"] else []),
-                  *([kept_bars] if "kept" in column else []), *([link_bars] if "link" in column else []), *([image_bars] if "images" in column else []),
+                  *([kept_bars] if "kept" in column else []), *([link_bars] if "link" in column else []), *([rung_bars] if "rung" in column else []), *([image_bars] if "images" in column else []),
                   *([container_bars] if "containers" in column else []), *([service_bars] if "service" in column else []),
                   *([gateway_bars] if "gateway" in column else [])]
         found += [{**b, "name": f"{b['name']}, {label}"} for group in groups for b in group(column)]
@@ -408,6 +424,8 @@ def text(data):
         parts.append(service_table(data))
     if any("gateway" in c for c in data["columns"].values()):
         parts.append(gateway_table(data))
+    if any("rung" in c for c in data["columns"].values()):
+        parts.append(rung_table(data))
     if any("work" in c for c in data["columns"].values()):
         parts += [work_table(data), growth_table(data)]
     return "\n".join([*parts, *filter(None, [missing(data)]), bars_table(data["bars"])])

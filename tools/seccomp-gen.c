@@ -62,11 +62,9 @@ static const struct arch archs[] = {
     {SCMP_ARCH_X86_64, AUDIT_ARCH_X86_64, "x86_64"},
     {SCMP_ARCH_AARCH64, AUDIT_ARCH_AARCH64, "aarch64"},
 };
-static const struct variant variants[] = {{IN_YARD, "yard", "YARD"},
-                                          {IN_BARE, "bare", "BARE"},
-                                          {IN_NET, "net", "NET"},
-                                          {IN_GUARD, "guard", "GUARD"},
-                                          {IN_NESTED, "nested", "NESTED"}};
+static const struct variant variants[] = {{IN_YARD, "yard", "YARD"},       {IN_BARE, "bare", "BARE"},
+                                          {IN_NET, "net", "NET"},          {IN_GUARD, "guard", "GUARD"},
+                                          {IN_SHARED, "shared", "SHARED"}, {IN_NESTED, "nested", "NESTED"}};
 
 NORETURN static void die(const char *what, const char *detail) {
     fprintf(stderr, "seccomp-gen: %s: %s\n", what, detail);

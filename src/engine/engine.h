@@ -119,8 +119,8 @@ struct engine_ops {
     bool (*is_used)(void); /* by this user; else asking it would leave traces in the home. NULL: it leaves none */
     /* The engine's rungs on this host, strongest first; returns how many were written. */
     size_t (*probe)(struct engine_state *ret, const char **ret_names, size_t max);
-    /* -EOPNOTSUPP with *ret_weaker set: not at this rung; the caller may plan for the weaker one. */
-    int (*start)(const struct engine_request *req, struct sandbox *sb, bool *ret_weaker, struct err *err);
+    /* On failure *ret_next is the weaker rung that the caller may plan for instead; RUNG_FULL: none. */
+    int (*start)(const struct engine_request *req, struct sandbox *sb, enum rung *ret_next, struct err *err);
     /* Ends whatever still runs inside and waits for its end. */
     void (*stop)(struct sandbox *sb);
     /* stop(), and removes every trace. Safe on a sandbox that was never started. */

@@ -87,10 +87,10 @@ static int copy_bundle(const struct plan *p, struct err *err) {
 int private_dir_fill(const struct plan *p, struct err *err) {
     int r = 0;
 
-    for (size_t i = 0; r == 0 && p->rung == RUNG_FULL && i < p->n_steps; i++)
+    for (size_t i = 0; r == 0 && rung_has_root(p->rung) && i < p->n_steps; i++)
         if (p->steps[i].on_disk)
             r = make_one(p, p->steps[i].from, p->steps[i].mode, err);
-    if (p->rung == RUNG_FULL)
+    if (rung_has_root(p->rung))
         return r;
     r = make_one(p, p->tmp, 0700, err);
     if (r == 0 && !p->home_persistent)

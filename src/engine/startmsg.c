@@ -80,6 +80,19 @@ static int full_rules(const struct plan *p, struct start_message *m, struct err 
     return r < 0 ? r : add_rule(m, INIT_ACCESS_WRITE, false, "/proc", err);
 }
 
+/* Sockets of the host's that the guard lets commands connect to, by the path that it sees. */
+static int socket_rules(const struct plan *p, struct start_message *m, struct err *err) {
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < p->n_steps; i++) {
+        const struct step *s = &p->steps[i];
+
+        if (s->kind == STEP_RO && (str_eq(s->to, PLAN_SSH_SOCKET) || str_eq(s->to, PLAN_CREDENTIAL_SOCKET)))
+            r = add_rule(m, INIT_ACCESS_SOCKET, false, rung_has_root(p->rung) ? s->to : s->from, err);
+    }
+    return r;
+}
+
 /* Landlock rung: the rules are the wall. The same host parts as in the full rung, and nothing else. */
 static const char *const etc_bare[] = {"/etc/passwd", "/etc/group", "/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf"};
 
@@ -101,10 +114,6 @@ static int bare_rules(const struct plan *p, struct start_message *m, struct err 
         r = add_rule(m, INIT_ACCESS_READ, true, etc_bare[i], err);
     r = r < 0 ? r : add_rule(m, INIT_ACCESS_WRITE, false, p->home, err);
     r = r < 0 ? r : add_rule(m, INIT_ACCESS_WRITE, false, p->tmp, err);
-    for (size_t i = 0; r >= 0 && i < p->n_steps; i++)
-        if (p->steps[i].kind == STEP_RO &&
-            (str_eq(p->steps[i].to, PLAN_SSH_SOCKET) || str_eq(p->steps[i].to, PLAN_CREDENTIAL_SOCKET)))
-            r = add_rule(m, INIT_ACCESS_SOCKET, false, p->steps[i].from, err);
     return r < 0 ? r : add_rule(m, INIT_ACCESS_EXEC, false, p->private_dir, err);
 }
 
@@ -161,13 +170,18 @@ static int encode(const struct engine_request *req, struct init_start *s, int *r
     return r < 0 ? r : to_memfd(s, ret_fd, err);
 }
 
+/* In the host's network there are the guard's sockets, or none. */
+static enum seccomp_variant filter_of(const struct plan *p) {
+    if (p->nested)
+        return SECCOMP_NESTED;
+    return p->rung == RUNG_FULL || (p->rung == RUNG_SHARED_NET && p->network) ? SECCOMP_YARD : SECCOMP_BARE;
+}
+
 int startmsg_make(const struct engine_request *req, const struct cgroup *cg, int *ret_fd, struct err *err) {
     const struct plan *p = req->plan;
     struct start_message m = {.start = {.flags = req->resident ? INIT_FLAG_RESIDENT : req->tty,
                                         .umask = p->umask_,
-                                        .seccomp = p->nested              ? SECCOMP_NESTED
-                                                   : p->rung == RUNG_FULL ? SECCOMP_YARD
-                                                                          : SECCOMP_BARE,
+                                        .seccomp = filter_of(p),
                                         .cwd = p->cwd,
                                         .search_path = search_path(p),
                                         .argv = p->argv,
@@ -179,8 +193,14 @@ int startmsg_make(const struct engine_request *req, const struct cgroup *cg, int
     make_limits(req, cg, &m);
     if (p->writable_system || p->nested)
         m.start.flags |= plan_ids_many(&p->ids) ? INIT_FLAG_MANY_IDS : INIT_FLAG_ONE_ID;
+    if (p->rung != RUNG_FULL && p->network) {
+        m.start.flags |= INIT_FLAG_SOCKETS;
+        r = socket_rules(p, &m, err);
+    }
+    if (r < 0)
+        return r;
     if (p->rung == RUNG_LANDLOCK) {
-        m.start.flags |= INIT_FLAG_NO_PIDNS | (p->network ? INIT_FLAG_SOCKETS : 0u);
+        m.start.flags |= INIT_FLAG_NO_PIDNS;
         m.start.landlock = INIT_LANDLOCK_WALL;
         r = bare_rules(p, &m, err);
     } else if (p->nested) {

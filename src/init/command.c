@@ -99,7 +99,7 @@ static int child_main(void *arg) {
 
     if (take_place(c, &child->err) < 0 || take_streams(c, &child->err) < 0)
         return EXIT_SANDBOX;
-    if ((s->flags & INIT_FLAG_NO_PIDNS) && lockdown(s, LOCKDOWN_COMMAND, &child->err) < 0)
+    if (s->flags & (INIT_FLAG_NO_PIDNS | INIT_FLAG_SOCKETS) && lockdown(s, LOCKDOWN_COMMAND, &child->err) < 0)
         return EXIT_SANDBOX;
     if (chdir(c->cwd) < 0) {
         err_sys(&child->err, -errno, "enter the working directory '%s'", c->cwd);

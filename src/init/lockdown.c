@@ -20,7 +20,7 @@ static_assert((int)INIT_ACCESS_READ == (int)LANDLOCK_READ, "protocol number");
 static_assert((int)INIT_ACCESS_EXEC == (int)LANDLOCK_READ_EXEC, "protocol number");
 static_assert((int)INIT_ACCESS_WRITE == (int)LANDLOCK_WRITE, "protocol number");
 
-enum { RULES_MAX = 256, WALL_ABI_MIN = 3 /* before it, any file could be truncated */ };
+enum { RULES_MAX = 256, WALL_ABI_MIN = 3 /* before it, any file could be truncated */, SCOPES_ABI = 6 };
 
 static int set_rlimits(const struct init_start *s, struct err *err) {
     for (size_t i = 0; i < s->n_rlimits; i++) {
@@ -55,23 +55,29 @@ static int set_affinity(uint64_t cpus, struct err *err) {
     return sched_setaffinity(0, sizeof want, &want) < 0 ? err_sys(err, -errno, "CPU affinity") : 0;
 }
 
-/* The guard that makes the sockets connects and binds them, too; no command does. */
+/* The guard that makes the sockets connects and binds them, too; no command does. Nor is there TCP where there are no sockets. */
+static bool denies_tcp(const struct init_start *s, enum lockdown_who who) {
+    return s->flags & INIT_FLAG_SOCKETS ? who == LOCKDOWN_COMMAND : s->seccomp == SECCOMP_BARE;
+}
+
 static int restrict_files(const struct init_start *s, enum lockdown_who who, struct err *err) {
     struct landlock_rule rules[RULES_MAX];
     size_t n = 0;
     const bool wall = s->landlock == INIT_LANDLOCK_WALL;
+    /* The wall around files is inherited from the guard; the command's own domain keeps it from signalling us, and from TCP. */
+    const bool second = who == LOCKDOWN_COMMAND && s->flags & INIT_FLAG_SOCKETS && landlock_abi() >= SCOPES_ABI;
     const struct landlock_opts opts = {.scope_abstract = true,
                                        .scope_signals = true,
-                                       .deny_tcp = wall && !(who == LOCKDOWN_GUARD && s->flags & INIT_FLAG_SOCKETS),
+                                       .deny_tcp = denies_tcp(s, who),
                                        .writes_only = !wall,
-                                       .scopes_only = s->landlock == INIT_LANDLOCK_SCOPES,
+                                       .scopes_only = s->landlock == INIT_LANDLOCK_SCOPES || second,
                                        .min_abi = wall ? WALL_ABI_MIN : 0};
 
     if (s->landlock == INIT_LANDLOCK_NONE || (s->landlock == INIT_LANDLOCK_OFFERED && landlock_abi() == 0))
         return 0;
     if (s->n_rules > RULES_MAX)
         return err_set(err, -E2BIG, "more than %d Landlock rules", RULES_MAX);
-    for (size_t i = 0; i < s->n_rules; i++) {
+    for (size_t i = 0; !second && i < s->n_rules; i++) {
         if (s->rules[i].access == INIT_ACCESS_SOCKET) /* the guard's, not the kernel's */
             continue;
         if (s->rules[i].access >= LANDLOCK_ACCESS_COUNT)
@@ -89,8 +95,10 @@ static int filter_calls(const struct init_start *s, enum lockdown_who who, struc
 
     if (s->seccomp >= SECCOMP_VARIANTS)
         return err_set(err, -EBADMSG, "unknown system call filter");
-    if (s->flags & INIT_FLAG_SOCKETS)
+    if (s->flags & INIT_FLAG_SOCKETS && s->flags & INIT_FLAG_NO_PIDNS)
         v = who == LOCKDOWN_GUARD ? SECCOMP_GUARD : SECCOMP_NET;
+    else if (s->flags & INIT_FLAG_SOCKETS && who == LOCKDOWN_COMMAND)
+        v = SECCOMP_SHARED;
     return seccomp_install(v, err);
 }
 

@@ -95,15 +95,19 @@ int tree_kill_descendants(void) {
     static const struct timespec moment = {.tv_nsec = 1000000};
     pid_t ended;
 
-    for (;;) {
+    /* Orphans come to us, so that without children there is nothing inside: most commands leave none, and looking at every process is slow. */
+    while ((ended = waitpid(-1, NULL, WNOHANG | __WALL)) > 0)
+        ;
+    while (ended == 0 || errno != ECHILD) {
         size_t found = signal_all(SIGKILL);
 
-        while ((ended = waitpid(-1, NULL, WNOHANG)) > 0)
+        while ((ended = waitpid(-1, NULL, WNOHANG | __WALL)) > 0)
             ;
-        if (found == 0 && ended < 0) /* ECHILD: orphans come to us, so this is all */
+        if (found == 0 && ended < 0)
             return 0;
         nanosleep(&moment, NULL);
     }
+    return 0;
 }
 
 void tree_signal_descendants(int sig) {

@@ -29,6 +29,7 @@ static const struct denial denials[] = {
     {"netns", "clone", EPERM, CLONE_NEWNET, CLONE_NEWNET},
     {"netns", "unshare", EPERM, CLONE_NEWNET, CLONE_NEWNET},
     {"netns", "clone3", ENOSYS, 0, 0},
+    {"cgroupns", "unshare", EPERM, CLONE_NEWCGROUP, CLONE_NEWCGROUP}, /* as in a user namespace without capabilities (AppArmor) */
     {"mounts", "mount", EPERM, 0, 0},
     {"mounts", "open_tree", EPERM, 0, 0},
     {"mounts", "move_mount", EPERM, 0, 0},

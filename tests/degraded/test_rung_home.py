@@ -22,10 +22,10 @@ def test_git_knows_who_and_what_to_ignore(user_runner, deny):
 
 
 def test_caches_outlive_a_run(user_runner, deny):
-    r = run(user_runner, deny, "echo x >> ~/.cache/seen; echo y >> ~/.npm/seen; command -v ssh")
+    r = run(user_runner, deny, "echo x >> ~/.cache/seen; echo y >> ~/.npm/seen; echo z >> $GOMODCACHE/seen; command -v ssh")
     assert r.rc == 0 and r.out.endswith(b"/bawn/first/ssh\n"), r
-    r = run(user_runner, deny, "cat ~/.cache/seen ~/.npm/seen")
-    assert r.rc == 0 and r.out == b"x\ny\n", r
+    r = run(user_runner, deny, "cat ~/.cache/seen ~/.npm/seen $GOMODCACHE/seen; test ! -e ~/go")
+    assert r.rc == 0 and r.out == b"x\ny\nz\n", r
 
 
 # Each line of output is a change that worked. $1: the folder that home and tmp are in

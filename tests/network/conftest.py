@@ -155,6 +155,10 @@ BOTH_RUNGS = {"test_reach", "test_own_servers", "test_publish", "test_credential
               "test_secret_attacks", "test_secret_clients", "test_secret_echo", "test_secret_oauth", "test_secret_oracle", "test_secret_processes",
               "test_secret_socket", "test_secret_ssh", "test_ask", "test_request", "test_denied_clients"}
 
+# And these where network namespaces alone are denied: the root, the mounts and the processes of the full rung, and the same sockets by the guard.
+THREE_RUNGS = {"test_reach", "test_own_servers", "test_publish", "test_credentials", "test_secret_socket", "test_secret_ssh", "test_attack_sandbox"}
+DENIED = {"full": None, "shared-net": "netns", "landlock": "userns"}
+
 
 # What is different there, and why; the names of tests.
 LACKS = {
@@ -165,11 +169,14 @@ LACKS = {
 }
 
 
-def what_is_lacking(item_name):
+ONLY_WITHOUT_MOUNTS = {"mounts, for files in /etc and programs of Bawn's inside"}
+
+
+def what_is_lacking(item_name, rung):
     """item_name as in test_dns[user-landlock-+tcp]: an entry without brackets is all rows of a test, else one of the row's words."""
     test, _, words = item_name.rstrip("]").partition("[")
     for reason, names in LACKS.items():
-        for name in names:
+        for name in names if rung == "landlock" or (rung == "shared-net" and reason not in ONLY_WITHOUT_MOUNTS) else ():
             of, _, word = name.rstrip("]").partition("[")
             if of == test and (not word or word in words.split("-")):
                 return reason
@@ -177,8 +184,9 @@ def what_is_lacking(item_name):
 
 
 def pytest_generate_tests(metafunc):
-    if "rung" in metafunc.fixturenames and metafunc.module.__name__.split(".")[-1] in BOTH_RUNGS:
-        metafunc.parametrize("rung", ["full", "landlock"], indirect=True)
+    module = metafunc.module.__name__.split(".")[-1]
+    if "rung" in metafunc.fixturenames and module in BOTH_RUNGS:
+        metafunc.parametrize("rung", [r for r in DENIED if r != "shared-net" or module in THREE_RUNGS], indirect=True)
 
 
 @pytest.fixture
@@ -304,9 +312,9 @@ class Done:
 
 @pytest.fixture
 def net(request, inter_net, runner, rung, no_userns):
-    if rung == "landlock" and (lack := what_is_lacking(request.node.name)):
-        pytest.skip(f"the landlock rung has no {lack}")
-    n = Net(inter_net, runner, no_userns if rung == "landlock" else ())
+    if lack := what_is_lacking(request.node.name, rung):
+        pytest.skip(f"the {rung} rung has no {lack}")
+    n = Net(inter_net, runner, [no_userns[0], DENIED[rung], "--"] if DENIED[rung] else ())
     n.rung = rung
     yield n
     n.end()

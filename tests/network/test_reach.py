@@ -84,7 +84,7 @@ def test_denial_is_understood(net):
 def test_no_proxy_is_set(net):
     """Where every port is captured programs need none, and clients drop what a proxy says about a refusal. A variable of the user's stays."""
     r = net.sandbox("sh", "-c", "env | grep -i _proxy=", env={"https_proxy": "http://11.0.0.10:3128"})
-    if net.rung == "landlock":  # UDP is refused there: a resolver of a program's own finds nothing
+    if net.rung != "full":  # UDP is refused there: a resolver of a program's own finds nothing
         assert b"11.0.0.10" not in r.out and f"https_proxy={PROXY}\n".encode() in r.out, r
         return
     assert r.out == b"", r

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where user namespaces are denied the guard makes the sockets. No way to send a byte leads past it, whatever other threads do meanwhile, and
+"""Where user namespaces, or network namespaces alone, are denied the guard makes the sockets. No way to send a byte leads past it, whatever other threads do meanwhile, and
 no process of the host connects to a server inside (rung_attacks.c)."""
 
 import pathlib
@@ -25,9 +25,9 @@ def program():
     shutil.rmtree(top)
 
 
-@pytest.fixture
-def rung():
-    return "landlock"
+@pytest.fixture(params=["landlock", "shared-net"])
+def rung(request):
+    return request.param
 
 
 @pytest.fixture
@@ -171,3 +171,105 @@ b = socket.socket(); b.bind(("0.0.0.0", 4322)); b.close()
 b = socket.socket(); b.bind(("0.0.0.0", 4322)); b.listen(); b.listen()
 """)
     assert r.rc == 0, r
+
+
+UDP = """
+import array, os, socket, struct, sys
+way, server, name = sys.argv[1:]
+query = struct.pack(">HHHHHH", 7, 0x100, 1, 0, 0, 0) + b"".join(bytes([len(x)]) + x.encode() for x in name.split(".")) + struct.pack(">BHH", 0, 1, 1)
+six = way == "mapped"
+s = socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM)
+to, other = ("::ffff:" + server if six else server, 53), ("203.0.113.9", 53)
+s.settimeout(10)
+if way in ("connect", "mapped"):
+    s.connect(to); s.send(query)
+elif way == "sendto":
+    s.sendto(query, to)
+elif way == "connected, sendto another":
+    s.connect(other); s.sendto(query, to)
+elif way == "connected, sendmsg another":
+    s.connect(other); s.sendmsg([query], [], 0, to)
+elif way == "connected, write":
+    s.connect(to); os.write(s.fileno(), query)
+elif way == "reconnect":
+    s.connect(other); s.connect(to); s.send(query)
+print(s.recv(2000)[-4:].hex())
+"""
+WAYS = ["connect", "mapped", "sendto", "connected, sendto another", "connected, sendmsg another", "connected, write", "reconnect"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_datagram_leaves(net, way):
+    """Claim: a socket for UDP leads to the gate's name server, by port 53 of any address, or nowhere."""
+    server = next(line.split()[1] for line in (net.world.folder / "resolv.conf").read_text().splitlines() if line.startswith("nameserver"))
+    outside = net.outside("/usr/bin/python3", "-c", UDP, way, server, "leak.example.net")
+    assert any("leak.example.net" in q for q in net.queries()), f"it does not work without the sandbox: {outside}"
+    net.forget()
+    r = net.sandbox("/usr/bin/python3", "-c", UDP, way, server, "leak.example.net", allow=["ok.example.com"])
+    answers = r.rc == 0 and r.out.startswith(b"c6")  # an address of the gate's own, 198.18.0.0/15
+    assert answers == (way not in ("sendto", "reconnect")), r
+    assert net.queries() == [] and net.hits() == []
+
+
+OTHER_UDP = """
+import array, os, socket
+def refused(what, call):
+    try: call(); print("worked:", what)
+    except OSError: pass
+def udp(): return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for port in (1, 80, 123, 443, 5353): refused(port, lambda: udp().connect(("11.0.0.11", port)))
+refused("bind", lambda: udp().bind(("0.0.0.0", 0)))
+refused("bind 53", lambda: udp().bind(("127.0.0.1", 53)))
+refused("listen", lambda: udp().listen())
+refused("multicast", lambda: udp().sendto(b"x", ("224.0.0.251", 5353)))
+refused("ping", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP))
+s = udp(); s.settimeout(10); s.connect(("11.0.0.11", 53))
+refused("a second connect", lambda: s.connect(("11.0.0.11", 80)))
+s.sendmsg([b"no question"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0, 1]))])  # descriptors go nowhere
+try: s.recv(100)
+except OSError: pass
+s = udp(); s.connect(("11.0.0.11", 53)); refused("too long", lambda: (s.send(bytes(100000)), s.settimeout(10), s.recv(1) or socket.socket(99)))
+for i in range(300): udp().connect(("11.0.0.11", 53))
+print("tried")
+"""
+
+
+def test_nothing_else_by_udp(net):
+    r = net.python(OTHER_UDP, allow=["ok.example.com"])
+    assert r.rc == 0 and r.out == b"tried\n", r
+    assert net.hits() == []
+    assert b"200" in net.sandbox("curl", "-sS", "-w", "%{http_code}", "http://ok.example.com/", allow=["ok.example.com"]).out
+
+
+GO = r"""
+package main
+import ("context"; "fmt"; "io"; "net"; "os"; "time")
+func main() {
+    c, err := (&net.Dialer{Timeout: 20 * time.Second}).DialContext(context.Background(), "tcp", os.Args[1] + ":80")
+    if err != nil { fmt.Println(err); os.Exit(1) }
+    fmt.Fprintf(c, "GET / HTTP/1.0\r\nHost: %s\r\n\r\n", os.Args[1])
+    b, _ := io.ReadAll(c)
+    fmt.Println(string(b[:12]))
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def go_program():
+    if not shutil.which("go"):
+        pytest.skip("needs the program go")
+    top = pathlib.Path(tempfile.mkdtemp(prefix="bawn-go.", dir="/usr/local/lib"))
+    top.chmod(0o755)
+    (top / "main.go").write_text(GO)
+    env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(top), "CGO_ENABLED": "0", "GOCACHE": str(top / "cache"), "GO111MODULE": "off"}
+    subprocess.run(["go", "build", "-o", top / "dial", top / "main.go"], check=True, env=env, cwd=top)
+    yield top / "dial"
+    shutil.rmtree(top)
+
+
+def test_a_resolver_of_its_own(net, go_program):
+    """A static Go program asks the name servers of /etc/resolv.conf itself, by UDP, and knows no proxy."""
+    r = net.sandbox(go_program, "ok.example.com", allow=["ok.example.com"])
+    assert r.rc == 0 and b"200" in r.out, r
+    r = net.sandbox(go_program, "evil.example.net", allow=["ok.example.com"])
+    assert b"200" not in r.out and not any("evil" in q for q in net.queries()), r

@@ -18,8 +18,8 @@ static int docker_image(const char *name, struct engine_image *ret, struct err *
     return container_image(&container_docker, name, ret, err);
 }
 
-static int docker_start(const struct engine_request *req, struct sandbox *sb, bool *ret_weaker, struct err *err) {
-    *ret_weaker = false;
+static int docker_start(const struct engine_request *req, struct sandbox *sb, enum rung *ret_next, struct err *err) {
+    *ret_next = RUNG_FULL;
     return container_start(&container_docker, req, sb, err);
 }
 

@@ -5,8 +5,8 @@
 
 const struct container_kind container_gvisor = {.name = "gvisor", .program = "runsc", .by_bytes = true, .bundle = runsc_prepare};
 
-static int gvisor_start(const struct engine_request *req, struct sandbox *sb, bool *ret_weaker, struct err *err) {
-    *ret_weaker = false;
+static int gvisor_start(const struct engine_request *req, struct sandbox *sb, enum rung *ret_next, struct err *err) {
+    *ret_next = RUNG_FULL;
     return runsc_start(req, sb, err);
 }
 

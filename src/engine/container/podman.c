@@ -37,8 +37,8 @@ static int podman_image(const char *name, struct engine_image *ret, struct err *
     return container_image(&container_podman, name, ret, err);
 }
 
-static int podman_start(const struct engine_request *req, struct sandbox *sb, bool *ret_weaker, struct err *err) {
-    *ret_weaker = false;
+static int podman_start(const struct engine_request *req, struct sandbox *sb, enum rung *ret_next, struct err *err) {
+    *ret_next = RUNG_FULL;
     return container_start(&container_podman, req, sb, err);
 }
 

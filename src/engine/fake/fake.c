@@ -44,12 +44,12 @@ static struct init_msg answer(const char *what) {
     return msg;
 }
 
-static int fake_start(const struct engine_request *req UNUSED, struct sandbox *sb, bool *ret_weaker, struct err *err) {
+static int fake_start(const struct engine_request *req UNUSED, struct sandbox *sb, enum rung *ret_next, struct err *err) {
     const char *what = getenv("BAWN_FAKE");
     struct init_msg msg = answer(what ? what : "exit:0");
     int pair[2], r = sock_pair(pair);
 
-    *ret_weaker = false;
+    *ret_next = RUNG_FULL;
     if (r < 0)
         return err_sys(err, r, "control socket");
     sb->pid = fork();

@@ -167,8 +167,8 @@ static int lima_image(const char *name UNUSED, struct engine_image *ret, struct 
     return guest_image(ret, err);
 }
 
-static int lima_start(const struct engine_request *req, struct sandbox *sb, bool *ret_weaker, struct err *err) {
-    *ret_weaker = false;
+static int lima_start(const struct engine_request *req, struct sandbox *sb, enum rung *ret_next, struct err *err) {
+    *ret_next = RUNG_FULL;
     return guest_start(kinds, req, sb, err);
 }
 

@@ -49,11 +49,11 @@ static int child_main(void *arg) {
 }
 
 /* One end waits in the socket for bawn-init, before it is started; the other is where a listener would be. */
-static int make_way_to_gate(struct launch *l, struct sandbox *sb, struct err *err) {
+int native_way_to_gate(const struct plan *plan, struct sandbox *sb, struct err *err) {
     const struct init_msg msg = {.type = INIT_MSG_NETWORK};
     int pair[2], size = GATE_QUEUE, r;
 
-    if (!l->plan->network)
+    if (!plan->network)
         return 0;
     r = sock_pair(pair);
     if (r < 0)
@@ -94,7 +94,7 @@ int native_start_bare(struct launch *l, struct sandbox *sb, struct err *err) {
             "root cannot have home and /tmp on disk (--tmp-size) for the owner of the workspace without user namespaces; run "
             "Bawn as that user (see 'bawn doctor --fix')");
     r = private_dir_fill(plan, err);
-    r = r < 0 ? r : make_way_to_gate(l, sb, err);
+    r = r < 0 ? r : native_way_to_gate(plan, sb, err);
     if (r < 0)
         return r;
     sb->bare = true;

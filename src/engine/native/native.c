@@ -52,22 +52,31 @@ static bool start_blank(struct plan *plan, struct launch *l, struct sandbox *sb)
     return true;
 }
 
-static int start_full(struct plan *plan, struct launch *l, struct sandbox *sb, bool *ret_weaker, struct err *err) {
+/* Where network namespaces alone are refused, the rest of the full rung is available. */
+static enum rung next_rung(const struct launch *l) {
+    if (!l->no_userns)
+        return RUNG_FULL;
+    return l->no_netns && l->plan->rung == RUNG_FULL ? RUNG_SHARED_NET : RUNG_LANDLOCK;
+}
+
+static int start_full(struct plan *plan, struct launch *l, struct sandbox *sb, enum rung *ret_next, struct err *err) {
+    bool shared = plan->rung == RUNG_SHARED_NET;
     int r = private_dir_fill(plan, err);
     struct listeners n;
     bool taken;
 
+    if (r == 0 && shared)
+        r = native_way_to_gate(plan, sb, err);
     if (r < 0)
         return r;
-    taken = !l->linked && start_blank(plan, l, sb);
+    taken = !l->linked && !shared && start_blank(plan, l, sb);
     r = taken ? 0 : jail_launch(l, err);
-
-    *ret_weaker = r < 0 && l->no_userns;
+    *ret_next = r < 0 ? next_rung(l) : RUNG_FULL;
     if (r < 0)
         return r;
     sb->pid = l->pid;
     sb->pidfd = l->pidfd;
-    if (taken || (!plan->network && !l->linked)) /* over a byte link it also says that the far end is there */
+    if (taken || shared || (!plan->network && !l->linked)) /* over a byte link it also says that the far end is there */
         return 0;
     /* Sent by the child before it became bawn-init, so that they wait in the socket when the launch returns. */
     r = network_receive(sb->control, &n, err);
@@ -82,7 +91,7 @@ static bool link_wanted(void) {
     return str_eq(getenv("BAWN_TEST_LINK") ?: "", "bytes");
 }
 
-static int start_linked(const struct engine_request *req, struct launch *l, struct sandbox *sb, bool *ret_weaker,
+static int start_linked(const struct engine_request *req, struct launch *l, struct sandbox *sb, enum rung *ret_next,
                         struct err *err) {
     CLEANUP(closep) int theirs = -1, ours = -1;
     int pair[2], r;
@@ -109,10 +118,10 @@ static int start_linked(const struct engine_request *req, struct launch *l, stru
                          .old_mask = l->old_mask,
                          .linked = true};
     sb->bytes = true;
-    return start_full(req->plan, l, sb, ret_weaker, err);
+    return start_full(req->plan, l, sb, ret_next, err);
 }
 
-static int native_start(const struct engine_request *req, struct sandbox *sb, bool *ret_weaker, struct err *err) {
+static int native_start(const struct engine_request *req, struct sandbox *sb, enum rung *ret_next, struct err *err) {
     char path[PATH_MAX];
     CLEANUP(closep) int init_fd = engine_helper("bawn-init", path, sizeof path), start_fd = -1, theirs = -1;
     struct launch l = {.plan = req->plan,
@@ -122,10 +131,10 @@ static int native_start(const struct engine_request *req, struct sandbox *sb, bo
                        .old_mask = req->old_mask};
     int pair[2], r;
 
-    *ret_weaker = false;
+    *ret_next = RUNG_FULL;
     if (init_fd < 0)
         return err_sys(err, init_fd, "bawn-init, which belongs beside the bawn program or in ../libexec/bawn");
-    r = engine_make_cgroup(&req->plan->limits, req->plan->rung != RUNG_FULL, sb, err);
+    r = engine_make_cgroup(&req->plan->limits, !rung_has_root(req->plan->rung), sb, err);
     r = r < 0 ? r : startmsg_make(req, &sb->cgroup, &start_fd, err);
     if (r < 0)
         return r;
@@ -138,8 +147,8 @@ static int native_start(const struct engine_request *req, struct sandbox *sb, bo
     l.init_fd = init_fd;
     l.start_fd = start_fd;
     if (link_wanted() && req->plan->rung == RUNG_FULL)
-        return start_linked(req, &l, sb, ret_weaker, err);
-    return req->plan->rung == RUNG_FULL ? start_full(req->plan, &l, sb, ret_weaker, err) : native_start_bare(&l, sb, err);
+        return start_linked(req, &l, sb, ret_next, err);
+    return rung_has_root(req->plan->rung) ? start_full(req->plan, &l, sb, ret_next, err) : native_start_bare(&l, sb, err);
 }
 
 static void native_stop(struct sandbox *sb) {

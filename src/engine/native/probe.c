@@ -74,6 +74,8 @@ static int network_try(struct launch *l) {
     struct probe_attempt *a = (struct probe_attempt *)l;
     struct listeners n = LISTENERS_INIT;
 
+    if (a->plan.rung != RUNG_FULL)
+        return 0;
     a->f.network = network_make(NETWORK_EVERYTHING, &n, NULL);
     a->f.network_has = n.has;
     a->f.network_rules = n.rules;
@@ -106,17 +108,42 @@ static int inside(void *arg) {
 }
 
 static void launch_try(struct probe_attempt *a) {
-    unsigned long flags =
-        CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_VM | CLONE_VFORK;
+    unsigned long flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_VM | CLONE_VFORK |
+                          (a->plan.rung == RUNG_FULL ? CLONE_NEWNET : 0ul);
     pid_t pid = process_clone(inside, a, flags, NULL);
 
     if (pid < 0) {
         a->f.launch = err_sys(&a->launch.err, pid, "create namespaces");
-        a->launch.no_userns =
+        a->launch.no_userns = a->launch.no_netns =
             pid == -EPERM || pid == -ENOSPC || pid == -EINVAL || pid == -ENOSYS || pid == -EUSERS || pid == -EACCES;
         return;
     }
     process_wait(pid);
+}
+
+static void launch_init(struct probe_attempt *a, enum rung rung) {
+    for (size_t i = 0; i < ARRAY_LEN(a->trees); i++)
+        a->trees[i] = -1;
+    a->plan.rung = rung;
+    a->launch = (struct launch){.plan = &a->plan, .trees = a->trees, .root_fd = -1};
+}
+
+/* Perhaps it was the network namespace alone. What is reported about the full rung stays. */
+static void shared_try(struct probe_attempt *a) {
+    const struct native_facts full = a->f;
+    const struct launch launch = a->launch;
+    int r, overlay;
+
+    if (a->f.launch == 0 || !a->launch.no_netns)
+        return;
+    launch_init(a, RUNG_SHARED_NET);
+    launch_try(a);
+    r = a->f.launch;
+    overlay = a->f.overlay;
+    a->f = full;
+    a->f.shared = r;
+    a->f.overlay = overlay;
+    a->launch = launch;
 }
 
 static int idmap_try(const struct plan_ids *ids) {
@@ -162,6 +189,7 @@ static void try_everything(struct probe_attempt *a) {
         a->launch.no_userns = true;
     } else {
         launch_try(a);
+        shared_try(a);
         if (ids->by_root)
             a->f.idmap = idmap_try(ids);
     }
@@ -175,8 +203,7 @@ static void attempt_init(struct probe_attempt *a) {
     bool root = getuid() == 0;
 
     memcpy(a->steps, steps, sizeof steps);
-    for (size_t i = 0; i < ARRAY_LEN(a->trees); i++)
-        a->trees[i] = -1;
+    launch_init(a, RUNG_FULL);
     a->plan.steps = a->steps;
     a->plan.n_steps = ARRAY_LEN(a->steps);
     a->plan.private_size = PROBE_SIZE;
@@ -187,9 +214,8 @@ static void attempt_init(struct probe_attempt *a) {
                                  .inside_uid = PROBE_ID_INSIDE,
                                  .inside_gid = PROBE_ID_INSIDE}
              : (struct plan_ids){.host_uid = getuid(), .host_gid = getgid(), .inside_uid = getuid(), .inside_gid = getgid()};
-    a->launch = (struct launch){.plan = &a->plan, .trees = a->trees, .root_fd = -1};
     a->f.launch = a->f.seccomp = a->f.notify = -EIO; /* what stays if the process is killed */
-    a->f.idmap = a->f.overlay = a->f.network = NOT_TRIED;
+    a->f.idmap = a->f.overlay = a->f.network = a->f.shared = NOT_TRIED;
 }
 
 /* In a process of its own: root gives its ids away for good, and the filter cannot be taken off again. */
@@ -252,20 +278,22 @@ static int yama_check(void) {
     return scope >= 2 ? -EPERM : 0;
 }
 
+static int guard_main(void *arg) {
+    int *ret = arg;
+
+    *ret = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : notify_try();
+    return 0;
+}
+
+/* In a process of its own, for a filter cannot be taken off again; on our memory, because copying it is most of what this would cost. */
 int native_can_guard(void) {
-    int status;
-    pid_t pid = fork(); /* a filter cannot be taken off again */
+    int found = -EIO;
+    pid_t pid = process_clone(guard_main, &found, CLONE_VM | CLONE_VFORK, NULL);
 
-    if (pid == 0) {
-        int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : notify_try();
-
-        _exit(r < 0 ? -r : 0);
-    }
     if (pid < 0)
-        return -errno;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? yama_check() : -(WIFEXITED(status) ? WEXITSTATUS(status) : EIO);
+        return pid;
+    process_wait(pid);
+    return found < 0 ? found : yama_check();
 }
 
 static bool was_filtered(void) {
@@ -339,6 +367,7 @@ void native_look(struct native_facts *ret) {
         .userns_apparmor = read_switch("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
         .filtered = was_filtered(),
         .container = look_around(),
+        .shared = NOT_TRIED,
     };
     cgroup_probe(&ret->cgroup);
     look_at_launch(ret);

@@ -37,6 +37,7 @@ struct native_facts {
     bool launch_userns;       /* it failed in a way for which jail_launch() permits the weaker rung */
     bool launch_cloned;       /* the namespaces themselves could be made */
     struct err launch_err;    /* the step that failed */
+    int shared;               /* the same in the host's network: 0 or -errno; NOT_TRIED if that is not what was refused */
     int idmap;                /* the current directory as an idmapped mount; NOT_TRIED unless root */
     int overlay;              /* overlayfs in the user namespace; NOT_TRIED if the launch failed before */
     int network;              /* listeners that connections of the sandbox lead to: 0 or -errno; NOT_TRIED as before */
@@ -59,6 +60,7 @@ enum userns_cause {
     USERNS_FINE,
     USERNS_KERNEL,    /* built without them */
     USERNS_CLONE,     /* switched off for users */
+    USERNS_NETWORK,   /* there are, and no network namespaces in them */
     USERNS_MAX,       /* none allowed, or no more */
     USERNS_CONTAINER, /* the container around us */
     USERNS_APPARMOR,
@@ -67,6 +69,7 @@ enum userns_cause {
     USERNS_UNKNOWN,
     USERNS_CAUSE_COUNT
 };
+enum rung native_best(const struct engine_state rungs[static RUNG_COUNT]); /* the strongest that is available; RUNG_COUNT: none */
 enum userns_cause native_userns_cause(const struct native_facts *f);
 const char *native_userns_why(enum userns_cause cause); /* a clause; NULL for USERNS_FINE */
 

@@ -38,6 +38,8 @@ enum userns_cause native_userns_cause(const struct native_facts *f) {
         return USERNS_IDS;
     if (f->launch == 0 || !f->launch_userns)
         return USERNS_FINE;
+    if (f->shared == 0)
+        return USERNS_NETWORK;
     if (f->userns_max == 0 || f->launch == -ENOSPC || f->launch == -EUSERS)
         return USERNS_MAX;
     if (f->launch == -EINVAL || f->launch == -ENOSYS)
@@ -57,6 +59,7 @@ const char *native_userns_why(enum userns_cause cause) {
     static const char *const why[USERNS_CAUSE_COUNT] = {
         [USERNS_KERNEL] = "this kernel was built without user namespaces",
         [USERNS_CLONE] = "user namespaces are switched off for users (kernel.unprivileged_userns_clone = 0)",
+        [USERNS_NETWORK] = "network namespaces are refused, and no others",
         [USERNS_MAX] = "no (more) user namespaces are allowed (user.max_user_namespaces)",
         [USERNS_CONTAINER] = "the container around this process refuses user namespaces",
         [USERNS_APPARMOR] = "AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns = 1)",
@@ -72,6 +75,7 @@ static const char *userns_remedy(enum userns_cause cause) {
     static const char *const remedy[USERNS_CAUSE_COUNT] = {
         [USERNS_KERNEL] = "boot a kernel with CONFIG_USER_NS=y",
         [USERNS_CLONE] = "sudo sysctl -w kernel.unprivileged_userns_clone=1",
+        [USERNS_NETWORK] = "sudo sysctl -w user.max_net_namespaces=15000, or leave the system call filter around this process",
         [USERNS_MAX] = "sudo sysctl -w user.max_user_namespaces=15000",
         [USERNS_CONTAINER] = "start the container with the options that 'bawn doctor --fix' prints, or run Bawn on the host",
         [USERNS_APPARMOR] = "install the AppArmor profile that 'bawn doctor --fix' prints",
@@ -153,6 +157,27 @@ static void judge_full(const struct native_facts *f, struct engine_state *s) {
               f->landlock_abi < 1 ? "without Landlock the second fence around files is missing" : "");
 }
 
+static const char *why_no_network(const struct native_facts *f) {
+    if (f->notify == 0)
+        return "";
+    return f->notify == -EBUSY ? "no network: another program around this one answers its system calls (seccomp notification)"
+                               : "no network: it needs seccomp notification (Linux 5.19)";
+}
+
+static unsigned by_the_guard(const struct native_facts *f) {
+    return f->notify == 0 ? ENFORCES_NAMES | ENFORCES_PORTS | ENFORCES_CREDENTIALS : 0;
+}
+
+/* The full rung in the host's network. Sockets are the guard's work, as in the landlock rung. */
+static void judge_shared(const struct native_facts *f, struct engine_state *s) {
+    if (lacks_base(f, s))
+        return;
+    if (f->launch < 0 && f->launch_userns && f->shared == 0)
+        grant(s, f, ENFORCES_PROCESSES | ENFORCES_DISK | by_the_guard(f), why_no_network(f));
+    else
+        refuse(s, "", "used only where network namespaces alone are refused");
+}
+
 /*
  * Not enforced: processes (names and command lines are visible), disk (home and /tmp are ordinary folders without a
  * quota). Rules of the network and credentials need the guard, which makes the sockets; without it there is no network.
@@ -173,15 +198,20 @@ static void judge_landlock(const struct native_facts *f, struct engine_state *s)
             "root here cannot become the owner of the workspace, and without user namespaces the command would have to be root");
     else if (f->launch < 0 && !f->launch_userns)
         refuse(s, "", "used only where there are no user namespaces; here something else is wrong: %s", f->launch_err.msg);
-    else if (f->notify < 0)
-        grant(s, f, 0,
-              f->notify == -EBUSY ? "no network: another program around this one answers its system calls (seccomp notification)"
-                                  : "no network: it needs seccomp notification (Linux 5.19)");
     else
-        grant(s, f, ENFORCES_NAMES | ENFORCES_PORTS | ENFORCES_CREDENTIALS, "");
+        grant(s, f, by_the_guard(f), why_no_network(f));
 }
 
 void native_judge(const struct native_facts *f, struct engine_state ret[static RUNG_COUNT]) {
     judge_full(f, &ret[RUNG_FULL]);
+    judge_shared(f, &ret[RUNG_SHARED_NET]);
     judge_landlock(f, &ret[RUNG_LANDLOCK]);
+}
+
+enum rung native_best(const struct engine_state rungs[static RUNG_COUNT]) {
+    enum rung best = RUNG_FULL;
+
+    while (best < RUNG_COUNT && !rungs[best].available)
+        best++;
+    return best;
 }

@@ -14,11 +14,11 @@ static size_t probe(struct engine_state *ret, const char **ret_names, size_t max
     return 1;
 }
 
-static int none_start(const struct engine_request *req, struct sandbox *sb UNUSED, bool *ret_weaker, struct err *err) {
+static int none_start(const struct engine_request *req, struct sandbox *sb UNUSED, enum rung *ret_next, struct err *err) {
     const struct plan *p = req->plan;
     int r;
 
-    *ret_weaker = false;
+    *ret_next = RUNG_FULL;
     sigprocmask(SIG_SETMASK, &req->old_mask, NULL);
     execvp(p->argv[0], p->argv);
     r = -errno;

@@ -21,8 +21,9 @@ static size_t probe(struct engine_state *ret, const char **ret_names, size_t max
     return 1;
 }
 
-static int seatbelt_start(const struct engine_request *req UNUSED, struct sandbox *sb UNUSED, bool *ret_weaker, struct err *err) {
-    *ret_weaker = false;
+static int seatbelt_start(const struct engine_request *req UNUSED, struct sandbox *sb UNUSED, enum rung *ret_next,
+                          struct err *err) {
+    *ret_next = RUNG_FULL;
     return err_set(err, -ENOTSUP, "engine sandbox-exec: %s", refusal);
 }
 

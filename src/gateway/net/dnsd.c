@@ -189,7 +189,8 @@ struct dnsd_conn {
     unsigned handles; /* that the loop still knows */
     uint8_t in[FRAME + DNS_QUERY_MAX], out[FRAME + DNS_ANSWER_MAX];
     size_t in_len, out_len, out_at;
-    bool ended; /* the client will send no more */
+    bool ended;    /* the client will send no more */
+    bool messages; /* no stream: each message is a question, or an answer (init/guard/guard_sock.h, names by UDP) */
 };
 
 static void on_closed(uv_handle_t *handle) {
@@ -243,15 +244,35 @@ static int answer_next(struct dnsd_conn *c) {
     c->out[0] = (uint8_t)(n >> 8);
     c->out[1] = (uint8_t)n;
     c->out_len = FRAME + n;
+    c->out_at = c->messages ? FRAME : 0;
     c->in_len -= FRAME + (size_t)len;
     memmove(c->in, c->in + FRAME + len, c->in_len);
     uv_timer_again(&c->idle);
     return 1;
 }
 
+/* As receive_query(), with the length that a stream would have in front. There is nothing before it: each is answered at once. */
+static int receive_message(struct dnsd_conn *c) {
+    ssize_t n = recv(c->fd, c->in + FRAME, DNS_QUERY_MAX, MSG_DONTWAIT | MSG_TRUNC);
+
+    if (n < 0)
+        return errno == EAGAIN ? 0 : errno == EINTR ? 1 : -errno;
+    if (n > DNS_QUERY_MAX)
+        return -EMSGSIZE;
+    c->ended |= n == 0;
+    c->in[0] = (uint8_t)(n >> 8);
+    c->in[1] = (uint8_t)n;
+    c->in_len = n > 0 ? FRAME + (size_t)n : 0;
+    return n > 0;
+}
+
 /* 1: bytes came, 0: none for now, negative: the connection failed. */
 static int receive_query(struct dnsd_conn *c) {
-    ssize_t n = recv(c->fd, c->in + c->in_len, sizeof c->in - c->in_len, MSG_DONTWAIT);
+    ssize_t n;
+
+    if (c->messages)
+        return receive_message(c);
+    n = recv(c->fd, c->in + c->in_len, sizeof c->in - c->in_len, MSG_DONTWAIT);
 
     if (n < 0)
         return errno == EAGAIN ? 0 : errno == EINTR ? 1 : -errno;
@@ -298,6 +319,7 @@ static struct dnsd_conn *conn_new(struct dnsd *d, int fd) {
     c->handles = 2;
     c->dnsd = d;
     c->fd = fd;
+    c->messages = delivery_is(fd);
     c->next = d->conns;
     if (c->next)
         c->next->prev = c;

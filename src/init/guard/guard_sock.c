@@ -47,7 +47,7 @@ int socks_new(int gate, struct guard_socks **ret, struct err *err) {
     if (!k)
         return err_oom(err);
     k->gate = gate;
-    k->door = -1;
+    k->door = k->names = -1;
     if (getrandom(&k->random, sizeof k->random, 0) != sizeof k->random || getrandom(k->key, sizeof k->key, 0) != sizeof k->key) {
         free(k);
         return err_sys(err, -EIO, "random numbers for the sandbox's network");

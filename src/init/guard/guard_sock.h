@@ -10,8 +10,10 @@
  *   servers inside     bind() to loopback or to any address becomes one on an address of 127.0.0.0/8 that is this sandbox's, with the same port. Loopback
  *                      addresses lead there. Packets between the two are signed with a key of the guard's (guard_door.c), so that no process of the
  *                      host, and no other sandbox, can connect, and accept() needs no guard. --publish goes the same way.
+ *   names by UDP       a socket for UDP is a unix one, of messages, which sends nothing until it is connected to port 53: then its other end is the gate's
+ *                      name server. Resolvers that connect work (Go's, glibc's); connect() to other ports is ENETUNREACH, bind() EACCES
  *   unix sockets       those that were bound inside, and those that the start message names
- *   everything else    refused: UDP, raw, netlink and all other families, by the filter already (jail/fence/seccomp_policy.h)
+ *   everything else    refused: raw, netlink and all other families, by the filter already (jail/fence/seccomp_policy.h)
  *
  * A duplicate ends when the socket is connected or listens: from then on it is the caller's alone. Of the others it is looked every now and then
  * whether a process inside still has them.
@@ -39,7 +41,8 @@ struct sock_dup {
     int fd; /* the duplicate */
     uint64_t ino;
     int family;
-    pid_t holder; /* a process that had it when it was last looked, and its number there */
+    bool datagram; /* asked for as UDP; it is a unix socket */
+    pid_t holder;  /* a process that had it when it was last looked, and its number there */
     int at;
     unsigned missed; /* how often none was found */
 };
@@ -54,6 +57,7 @@ struct guard_socks {
     int gate; /* SEQPACKET: where connections are handed over */
     int door; /* the guard's own listener */
     struct sockaddr_in door_addr;
+    int names;                /* the same for names by UDP; -1: not yet */
     struct in_addr own, own6; /* servers inside, by the family of their sockets */
     uint64_t random;
     uint8_t key[32]; /* of packets between servers and clients inside */

@@ -11,7 +11,7 @@
 #include "jail/network/network.h"
 #include "os/fd.h"
 
-enum { TYPE_MASK = 0xf, LOOPBACK_NET = 127, PROTO_TCP = 6 };
+enum { TYPE_MASK = 0xf, LOOPBACK_NET = 127, PROTO_TCP = 6, PROTO_UDP = 17 };
 
 /* As the filter says once more (jail/fence/seccomp_policy.h). */
 static int check_kind(int family, int type, int protocol) {
@@ -23,14 +23,23 @@ static int check_kind(int family, int type, int protocol) {
         return (kind == SOCK_STREAM || kind == SOCK_SEQPACKET) && protocol == 0 ? 0 : -EACCES;
     if (family != AF_INET && family != AF_INET6)
         return -EAFNOSUPPORT;
+    if (kind == SOCK_DGRAM)
+        return protocol == 0 || protocol == PROTO_UDP ? 0 : -EACCES;
     return kind == SOCK_STREAM && (protocol == 0 || protocol == PROTO_TCP) ? 0 : -EACCES;
+}
+
+/* In place of a socket for UDP, which could send to wherever a message says, one of the same borders that sends to no one (guard_sock_connect.c). */
+static int make_socket(int family, int type, int protocol, bool datagram) {
+    type |= SOCK_CLOEXEC;
+    return datagram ? socket(AF_UNIX, (type & ~TYPE_MASK) | SOCK_SEQPACKET, 0) : socket(family, type, protocol);
 }
 
 long guard_sock_make(struct call *c) {
     int family = (int)c->arg[0], type = (int)c->arg[1], protocol = (int)c->arg[2], r = check_kind(family, type, protocol);
     struct seccomp_notif_addfd add = {
         .id = c->id, .flags = SECCOMP_ADDFD_FLAG_SEND, .newfd_flags = type & SOCK_CLOEXEC ? O_CLOEXEC : 0};
-    CLEANUP(closep) int fd = r < 0 ? -1 : socket(family, type | SOCK_CLOEXEC, protocol);
+    bool datagram = family != AF_UNIX && (type & TYPE_MASK) == SOCK_DGRAM;
+    CLEANUP(closep) int fd = r < 0 ? -1 : make_socket(family, type, protocol, datagram);
     struct sock_dup *s;
 
     if (r < 0 || fd < 0)
@@ -39,6 +48,7 @@ long guard_sock_make(struct call *c) {
     if (!s)
         return -ENFILE;
     add.srcfd = (uint32_t)TAKE_FD(fd);
+    s->datagram = datagram;
     s->holder = c->tid;
     s->at = ioctl(c->listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
     if (s->at >= 0)
@@ -151,6 +161,8 @@ long guard_sock_bind(struct call *c) {
     r = r < 0 ? r : socks_find(c, (int)c->arg[0], &s);
     if (r < 0)
         return r == -EISCONN ? -EINVAL : r;
+    if (s->datagram)
+        return -EACCES;
     return s->family == AF_UNIX ? sock_unix_bind(c, s, &a) : bind_internet(c->g->socks, s, &a);
 }
 
@@ -172,6 +184,8 @@ long guard_sock_listen(struct call *c) {
 
     if (r == -EISCONN) /* it listens already, or does not need to */
         return 0;
+    if (r == 0 && s->datagram)
+        return -EOPNOTSUPP;
     if (r == 0 && s->family != AF_UNIX) {
         r = at_own(k, s);
         r = r < 0 ? r : socks_find(c, (int)c->arg[0], &s); /* a sweep may have moved it */

@@ -12,7 +12,7 @@
 #include "os/sock.h"
 #include "proto/link/linkmsg.h"
 
-enum { LOOPBACK_NET = 127, FOREIGN_MAX = 4096 };
+enum { LOOPBACK_NET = 127, FOREIGN_MAX = 4096, NAMES_BACKLOG = 64 };
 
 /* Where the caller wants to: an IPv4 address in IPv6's clothes is one of IPv4. */
 static int read_target(const struct sock_dup *s, const struct sock_address *a, struct link_addr *ret) {
@@ -176,6 +176,88 @@ static int connect_inside(struct guard_socks *k, int fd, int family, const struc
     return r == -ECONNREFUSED ? connect_one(k, fd, family, k->own6, port) : r;
 }
 
+/* An abstract name that the kernel chooses. */
+static int name_socket(int fd, struct sockaddr_un *ret, socklen_t *ret_len) {
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+
+    *ret_len = sizeof *ret;
+    if (bind(fd, (const struct sockaddr *)&name, sizeof name.sun_family) < 0 ||
+        getsockname(fd, (struct sockaddr *)ret, ret_len) < 0)
+        return -errno;
+    return 0;
+}
+
+static int open_names(struct guard_socks *k) {
+    struct sockaddr_un ignored;
+    socklen_t len;
+    int r;
+
+    if (k->names >= 0)
+        return 0;
+    k->names = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    r = k->names < 0 ? -errno : name_socket(k->names, &ignored, &len);
+    if (r == 0 && listen(k->names, NAMES_BACKLOG) < 0)
+        r = -errno;
+    if (r < 0)
+        closep(&k->names);
+    return r;
+}
+
+/* The connection's other end is the one whose name is the caller's; what others made is dropped. */
+static int accept_names(const struct guard_socks *k, const struct sockaddr_un *client, socklen_t client_len, int *ret) {
+    for (int i = 0; i < FOREIGN_MAX; i++) {
+        struct sockaddr_un from = {0};
+        socklen_t len = sizeof from;
+        int fd = accept4(k->names, (struct sockaddr *)&from, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd < 0)
+            return -errno;
+        if (len == client_len && memcmp(&from, client, len) == 0) {
+            *ret = fd;
+            return 0;
+        }
+        close(fd);
+    }
+    return -ECONNREFUSED;
+}
+
+static int connect_door(const struct guard_socks *k, int fd) {
+    struct sockaddr_un door;
+    socklen_t len = sizeof door;
+    int flags = fcntl(fd, F_GETFL), r;
+
+    if (flags < 0 || getsockname(k->names, (struct sockaddr *)&door, &len) < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        return -errno;
+    r = connect(fd, (const struct sockaddr *)&door, len) < 0 ? -errno : 0;
+    fcntl(fd, F_SETFL, flags);
+    return r;
+}
+
+/* Names by UDP: whichever address it is, the name server is the gate's. */
+static long connect_names(const struct call *c, struct sock_dup *s, const struct link_addr *to) {
+    const struct link_addr any = {.family = 4, .port = NETWORK_DNS_PORT};
+    const struct sockaddr_in no_one = {.sin_family = AF_INET};
+    struct guard_socks *k = c->g->socks;
+    CLEANUP(closep) int other = -1;
+    struct sockaddr_un client;
+    socklen_t len;
+    int r;
+
+    if (to->port != NETWORK_DNS_PORT)
+        return -ENETUNREACH;
+    if (!gate_has_room(k))
+        return later(c->g, -ECONNREFUSED);
+    r = open_names(k);
+    r = r < 0 ? r : name_socket(s->fd, &client, &len);
+    r = r < 0 ? r : connect_door(k, s->fd);
+    r = r < 0 ? r : accept_names(k, &client, len, &other);
+    r = r < 0 ? r : hand_over(k, &any, &no_one, other);
+    if (r < 0)
+        return -ECONNREFUSED;
+    socks_drop(k, s);
+    return 0;
+}
+
 static long connect_internet(const struct call *c, struct sock_dup *s, const struct sock_address *a) {
     struct guard_socks *k = c->g->socks;
     struct link_addr to;
@@ -183,6 +265,8 @@ static long connect_internet(const struct call *c, struct sock_dup *s, const str
 
     if (r < 0)
         return r;
+    if (s->datagram)
+        return connect_names(c, s, &to);
     if (!is_loopback(&to) || to.port == NETWORK_PORT)
         return connect_gate(c, s, &to);
     r = connect_inside(k, s->fd, s->family, &to, to.port);

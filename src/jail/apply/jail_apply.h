@@ -35,6 +35,7 @@ struct launch {
     pid_t pid;
     int pidfd;
     bool no_userns; /* failed because there are no user namespaces: the caller may take a weaker rung */
+    bool no_netns;  /* and perhaps only because there are no network namespaces */
     struct err err; /* written by the child, which shares our memory until it execs */
 
     /* used by apply.c */

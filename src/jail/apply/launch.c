@@ -28,11 +28,12 @@ int apply_network(struct launch *l) {
     struct listeners n;
     int r;
 
-    if (l->blank)
+    if (l->blank || l->plan->rung != RUNG_FULL)
         return 0;
     if (l->linked && l->plan->network) /* /proc/sys is read-only where bawn-init runs */
         fd_write_file_at(AT_FDCWD, "/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
     r = l->plan->network && !l->linked ? network_make(NETWORK_EVERYTHING, &n, &l->err) : network_loopback(&l->err);
+    l->no_userns = l->no_netns = r == -EPERM || r == -EACCES;
     if (r < 0 || !l->plan->network || l->linked)
         return r;
     l->named_ports = !(n.has & NETWORK_EVERY_PORT);
@@ -45,7 +46,10 @@ static int apply_cgroup(struct launch *l) {
     if (r < 0)
         return err_sys(&l->err, r, "enter the cgroup");
     /* Only now, so that the sandbox's own group is the root of what it sees. */
-    return unshare(CLONE_NEWCGROUP) < 0 && errno != EINVAL ? err_sys(&l->err, -errno, "cgroup namespace") : 0;
+    if (unshare(CLONE_NEWCGROUP) == 0 || errno == EINVAL)
+        return 0;
+    l->no_userns = errno == EPERM; /* Ubuntu's AppArmor restriction: a user namespace without capabilities */
+    return err_sys(&l->err, -errno, "cgroup namespace");
 }
 
 static int apply_names(struct launch *l) {
@@ -246,6 +250,11 @@ static bool made_before(const struct step *s) {
            s->kind == STEP_UPPER || s->kind == STEP_COW || s->on_disk;
 }
 
+/* In the host's network sockets are made by the guard. */
+static unsigned long namespaces(const struct launch *l) {
+    return CLONE_NEWIPC | CLONE_NEWUTS | (l->plan->rung == RUNG_FULL ? CLONE_NEWNET : 0ul);
+}
+
 static pid_t clone_with(struct launch *l, unsigned long flags) {
     int cgroup_fd = cgroup_clone_fd(l->cgroup);
     pid_t pid = -ENOSYS;
@@ -275,21 +284,35 @@ static int blank_main(void *arg) {
 static int many_main(void *arg) {
     struct launch *l = arg;
 
-    l->pid =
-        setns(l->userns, CLONE_NEWUSER) < 0 ? -errno : clone_with(l, CLONE_PARENT | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET);
+    l->pid = setns(l->userns, CLONE_NEWUSER) < 0 ? -errno : clone_with(l, CLONE_PARENT | namespaces(l));
     return 0;
+}
+
+static int nothing_main(void *arg UNUSED) {
+    return 0;
+}
+
+/* A refusal does not say which namespace it is about. */
+static bool network_alone_is_refused(const struct launch *l) {
+    const unsigned long others = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS;
+    pid_t pid = l->plan->rung == RUNG_FULL ? process_clone(nothing_main, NULL, others | CLONE_VM | CLONE_VFORK, NULL) : -1;
+
+    if (pid > 0)
+        waitpid(pid, NULL, 0);
+    return pid > 0;
 }
 
 static int clone_child(struct launch *l, struct err *err) {
     bool entered = l->blank || l->userns >= 0;
-    pid_t pid = entered ? process_clone_run(l->blank ? blank_main : many_main, l, 0)
-                        : clone_with(l, CLONE_NEWUSER | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET);
+    pid_t pid =
+        entered ? process_clone_run(l->blank ? blank_main : many_main, l, 0) : clone_with(l, CLONE_NEWUSER | namespaces(l));
 
     if (entered && pid == 0)
         pid = l->pid;
     l->pid = -1;
     if (pid < 0) {
         l->no_userns = is_refusal(pid);
+        l->no_netns = l->no_userns && network_alone_is_refused(l);
         return err_sys(err, pid, "create namespaces");
     }
     if (l->err.code) { /* the child failed before it could execute bawn-init */
@@ -332,6 +355,7 @@ int jail_launch(struct launch *l, struct err *err) {
         l->trees[i] = -1;
     l->pid = l->pidfd = l->userns = l->lower = l->run = l->idmap.fd = -1;
     l->err = (struct err){0};
+    l->no_userns = l->no_netns = false;
     /* The child, on our memory, must be able to open its own /proc/self/uid_map; otherwise no process reads ours. */
     prctl(PR_SET_DUMPABLE, 1);
     r = launch_with_trees(l, err);

@@ -19,12 +19,14 @@ static const struct {
     [SECCOMP_BARE] = {SECCOMP_TABLE_BARE, ARRAY_LEN(SECCOMP_TABLE_BARE)},
     [SECCOMP_NESTED] = {SECCOMP_TABLE_NESTED, ARRAY_LEN(SECCOMP_TABLE_NESTED)},
     [SECCOMP_NET] = {SECCOMP_TABLE_NET, ARRAY_LEN(SECCOMP_TABLE_NET)},
+    [SECCOMP_SHARED] = {SECCOMP_TABLE_SHARED, ARRAY_LEN(SECCOMP_TABLE_SHARED)},
     [SECCOMP_GUARD] = {SECCOMP_TABLE_GUARD, ARRAY_LEN(SECCOMP_TABLE_GUARD)},
 };
 static_assert(ARRAY_LEN(tables) == SECCOMP_VARIANTS, "one table per variant");
 static_assert(ARRAY_LEN(SECCOMP_TABLE_YARD) <= BPF_MAXINSNS, "the kernel refuses longer programs");
 static_assert(ARRAY_LEN(SECCOMP_TABLE_BARE) <= BPF_MAXINSNS, "the kernel refuses longer programs");
 static_assert(ARRAY_LEN(SECCOMP_TABLE_NET) <= BPF_MAXINSNS, "the kernel refuses longer programs");
+static_assert(ARRAY_LEN(SECCOMP_TABLE_SHARED) <= BPF_MAXINSNS, "the kernel refuses longer programs");
 static_assert(ARRAY_LEN(SECCOMP_TABLE_GUARD) <= BPF_MAXINSNS, "the kernel refuses longer programs");
 
 int seccomp_install(enum seccomp_variant v, struct err *err) {

@@ -17,6 +17,7 @@ enum seccomp_variant {
     SECCOMP_BARE, /* without namespaces, Landlock is the fence: no sockets, no IPC, nothing aimed at other processes */
     SECCOMP_NET,  /* the same with sockets; only below the guard's own filter, by which it makes them (init/guard/guard_sock.h) */
     SECCOMP_GUARD,  /* for that guard */
+    SECCOMP_SHARED, /* as YARD in the host's network: sockets as in NET, below the guard's own filter as well */
     SECCOMP_NESTED, /* as YARD, for a container engine inside: user and mount namespaces below ours, and mounts in them */
     SECCOMP_VARIANTS
 };

@@ -31,7 +31,10 @@ enum {
     IN_NET = 4,   /* as BARE, with sockets that the guard makes: a filter with notification is always on top of it */
     IN_GUARD = 8, /* for bawn-init itself there */
     IN_NESTED = 16,
-    IN_OWN = IN_YARD | IN_NESTED, /* with namespaces of its own */
+    IN_SHARED = 32,                   /* as YARD, but for the network, which is the host's: sockets as in NET */
+    IN_OWN_NET = IN_YARD | IN_NESTED, /* with a network namespace of its own */
+    IN_OWN = IN_OWN_NET | IN_SHARED,  /* with the other namespaces */
+    IN_SOCKETS = IN_NET | IN_SHARED,
     IN_EVERY_BARE = IN_BARE | IN_NET | IN_GUARD,
     IN_ALL = IN_OWN | IN_EVERY_BARE,
     IN_SIMPLE = IN_ALL & ~IN_NESTED /* without an engine inside */
@@ -145,7 +148,7 @@ static const struct policy_list policy_lists[] = {
      * to sendto and sendmsg; the starter of the command hands in no other socket, /proc/PID/fd cannot open one, and
      * pidfd_getfd reaches no process outside the Landlock domain. */
     {IN_ALL, ALLOW, "recvfrom recvmsg recvmmsg shutdown getsockname getpeername getsockopt"},
-    {IN_ALL & ~IN_NET, ALLOW, "sendto sendmsg sendmmsg setsockopt"},
+    {IN_ALL & ~IN_SOCKETS, ALLOW, "sendto sendmsg sendmmsg setsockopt"},
     {IN_ALL & ~IN_BARE, ALLOW, "bind connect listen accept accept4"},
     {IN_BARE, REFUSE(EACCES), "socket bind connect listen accept accept4"},
     {IN_GUARD, ALLOW, "socket"},
@@ -315,7 +318,7 @@ static const struct policy_check policy_checks[] = {
     /* libc's getifaddrs needs NETLINK_ROUTE. Other families (packet, vsock, alg, bluetooth, xdp...) do not exist, and of
      * the internet family only what the gateway carries, plus ping and MPTCP, which Go asks for first: naming another
      * protocol or type (SCTP, DCCP, L2TP...) would make the kernel load its module. */
-    {IN_OWN, "socket",
+    {IN_OWN_NET, "socket",
      {{{IS(0, FAMILY_NETLINK), IS(2, ROUTE)}, ALLOW},
       {{IS(0, FAMILY_NETLINK)}, REFUSE(EPROTONOSUPPORT)},
       {{ISNT(0, FAMILY_UNIX), ISNT(0, FAMILY_INET), ISNT(0, FAMILY_INET6)}, REFUSE(EAFNOSUPPORT)},
@@ -330,25 +333,28 @@ static const struct policy_check policy_checks[] = {
       {{IS(2, 58 /* ICMPv6 */)}, ALLOW},
       {{IS(2, 262 /* MPTCP */)}, ALLOW},
       {{}, REFUSE(EPROTONOSUPPORT)}}},
-    /* What the guard makes, and nothing that could send without a connection that it made: a datagram says in memory where it goes. */
-    {IN_NET, "socket",
+    /* What the guard makes, and nothing that could send without a connection that it made: a datagram says in memory where it goes. What it gives for UDP
+     * is a unix socket. */
+    {IN_SOCKETS, "socket",
      {{{ISNT(0, FAMILY_UNIX), ISNT(0, FAMILY_INET), ISNT(0, FAMILY_INET6)}, REFUSE(EAFNOSUPPORT)},
       {{PART_IS(1, TYPE_OF_SOCKET, STREAM), IS(2, 0)}, ALLOW},
       {{ISNT(0, FAMILY_UNIX), PART_IS(1, TYPE_OF_SOCKET, STREAM), IS(2, 6 /* TCP */)}, ALLOW},
       {{IS(0, FAMILY_UNIX), PART_IS(1, TYPE_OF_SOCKET, SEQPACKET), IS(2, 0)}, ALLOW},
+      {{ISNT(0, FAMILY_UNIX), PART_IS(1, TYPE_OF_SOCKET, DGRAM), IS(2, 0)}, ALLOW},
+      {{ISNT(0, FAMILY_UNIX), PART_IS(1, TYPE_OF_SOCKET, DGRAM), IS(2, 17 /* UDP */)}, ALLOW},
       {{PART_IS(1, TYPE_OF_SOCKET, STREAM)}, REFUSE(EPROTONOSUPPORT)},
       {{PART_IS(1, TYPE_OF_SOCKET, RAW)}, REFUSE(EPERM)},
       {{PART_IS(1, TYPE_OF_SOCKET, PACKET)}, REFUSE(EPERM)},
       {{}, REFUSE(EACCES)}}},
 
     /* MSG_FASTOPEN connects, to an address that is in memory */
-    {IN_NET, "sendto sendmmsg", {{{SOME_OF(3, FASTOPEN)}, REFUSE(EOPNOTSUPP)}, {{}, ALLOW}}},
-    {IN_NET, "sendmsg", {{{SOME_OF(2, FASTOPEN)}, REFUSE(EOPNOTSUPP)}, {{}, ALLOW}}},
+    {IN_SOCKETS, "sendto sendmmsg", {{{SOME_OF(3, FASTOPEN)}, REFUSE(EOPNOTSUPP)}, {{}, ALLOW}}},
+    {IN_SOCKETS, "sendmsg", {{{SOME_OF(2, FASTOPEN)}, REFUSE(EOPNOTSUPP)}, {{}, ALLOW}}},
 
     /* Options by list. Not: what chooses a device, a route, a source or a mark; keys of signatures (TCP_MD5SIG), by which the guard
      * says who may connect to a server inside; TCP_FASTOPEN_CONNECT, TCP_REPAIR and TCP_ULP, which change what connect() does. SO_REUSEPORT and TCP_DEFER_ACCEPT do nothing and say
      * that they did: a second listener of one port could be made without the guard's key. */
-    {IN_NET, "setsockopt",
+    {IN_SOCKETS, "setsockopt",
      {{{IS(1, LEVEL_SOCKET), IS(2, 15 /* SO_REUSEPORT */)}, REFUSE(0)},
       {{IS(1, LEVEL_SOCKET), IS(2, 25 /* SO_BINDTODEVICE */)}, REFUSE(EPERM)},
       {{IS(1, LEVEL_SOCKET), PART_IS(2, ~1u, 26 /* SO_ATTACH_FILTER, SO_DETACH_FILTER */)}, REFUSE(EPERM)},
@@ -366,10 +372,10 @@ static const struct policy_check policy_checks[] = {
       {{IS(1, LEVEL_IPV6), IS(2, 26 /* IPV6_V6ONLY */)}, ALLOW},
       {{IS(1, LEVEL_IPV6), IS(2, 67 /* IPV6_TCLASS */)}, ALLOW},
       {{}, REFUSE(ENOPROTOOPT)}}},
-    {IN_OWN, "socketpair", {{{IS(0, FAMILY_UNIX)}, ALLOW}, {{}, REFUSE(EAFNOSUPPORT)}}},
+    {IN_OWN_NET, "socketpair", {{{IS(0, FAMILY_UNIX)}, ALLOW}, {{}, REFUSE(EAFNOSUPPORT)}}},
 
     /* A datagram pair could be connected again, to a socket of the host; stream and seqpacket pairs cannot */
-    {IN_EVERY_BARE, "socketpair",
+    {IN_EVERY_BARE | IN_SHARED, "socketpair",
      {{{ISNT(0, FAMILY_UNIX)}, REFUSE(EAFNOSUPPORT)},
       {{PART_IS(1, TYPE_OF_SOCKET, STREAM)}, ALLOW},
       {{PART_IS(1, TYPE_OF_SOCKET, SEQPACKET)}, ALLOW},

@@ -74,7 +74,7 @@ static const struct {
 
 /* Not with a writable system, where they go to /usr/local. */
 static bool has_installed(const struct plan_input *in, const struct plan *p) {
-    return in->home.tools && p->rung == RUNG_FULL && !p->writable_system;
+    return in->home.tools && rung_has_root(p->rung) && !p->writable_system;
 }
 
 static const char *host_value(const struct host_facts *h, const char *name) {
@@ -204,7 +204,7 @@ static void add_network(const struct settings *s, const struct plan_input *in, s
     CLEANUP(freep) char *own = NULL, *own_bundle = NULL;
     const char *folder = "/etc/ssl/certs", *bundle = "/etc/ssl/certs/ca-certificates.crt";
 
-    if (p->rung == RUNG_LANDLOCK) /* UDP is refused; the host's name server, whichever it is, is the gate */
+    if (p->rung != RUNG_FULL) /* UDP is refused; the host's name server, whichever it is, is the gate */
         set_unnamed(s, p, "RES_OPTIONS", "use-vc");
     if (!in->trust.folder)
         return;
@@ -252,6 +252,16 @@ static void set_gitconfig(const struct settings *s, struct plan *p) {
 
     p->failed |= !path;
     set_unnamed(s, p, "GIT_CONFIG_SYSTEM", path);
+}
+
+static void set_caches(const struct settings *s, const struct plan_input *in, struct plan *p) {
+    for (size_t i = 0; in->home.caches && plan_bare_has_folders(p) && i < n_plan_caches; i++)
+        if (plan_caches[i].variable) {
+            CLEANUP(freep) char *path = str_dupf("%s/%s", in->home.caches, plan_caches[i].sub);
+
+            p->failed |= !path;
+            set_unnamed(s, p, plan_caches[i].variable, path);
+        }
 }
 
 /* Placeholders and sockets: settings that name one of these variables mean the real thing, which must not get in. */
@@ -326,8 +336,10 @@ int plan_make_env(const struct settings *s, const struct host_facts *h, const st
     if (p->network)
         add_network(s, in, p);
     add_tools(s, in, p);
-    if (p->run)
+    if (p->run) {
         set_gitconfig(s, p);
+        set_caches(s, in, p);
+    }
     for (size_t i = 0; i < s->n_env; i++)
         set_var(p, s->env[i].name, s->env[i].value ? s->env[i].value : host_value(h, s->env[i].name));
     if (p->network)

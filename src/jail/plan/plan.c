@@ -11,7 +11,7 @@
 #include "config/settings.h"
 #include "jail/plan/own.h"
 
-const char *const rung_names[RUNG_COUNT] = {[RUNG_FULL] = "full", [RUNG_LANDLOCK] = "landlock"};
+const char *const rung_names[RUNG_COUNT] = {[RUNG_FULL] = "full", [RUNG_SHARED_NET] = "shared-net", [RUNG_LANDLOCK] = "landlock"};
 
 const char *const step_kind_names[STEP_KIND_COUNT] = {
     [STEP_DIR] = "dir",         [STEP_SYMLINK] = "symlink",     [STEP_FILE] = "file",
@@ -26,10 +26,15 @@ const char *const step_kind_names[STEP_KIND_COUNT] = {
 const char *const plan_root_names[6] = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};
 
 const char *rung_lacks(enum rung rung) {
-    return rung == RUNG_FULL
-               ? NULL
-               : "not enforced: names, sizes and command lines of other files and processes can be seen, modes, times "
-                 "and attributes of your other files can be changed, no private /tmp, no UDP and no abstract unix sockets inside";
+    static const char *const lacks[RUNG_COUNT] = {
+        [RUNG_SHARED_NET] = "not enforced: addresses and connections of this machine can be seen; no UDP and no abstract unix "
+                            "sockets inside",
+        [RUNG_LANDLOCK] = "not enforced: names, sizes and command lines of other files and processes can be seen, modes, times "
+                          "and attributes of your other files can be changed, no private /tmp, no UDP and no abstract unix "
+                          "sockets inside",
+    };
+
+    return lacks[rung];
 }
 
 /* Host ids of sandboxes that root starts: one per running supervisor, in a range that no distribution hands out
@@ -69,7 +74,7 @@ static int take_image(const struct plan_input *in, struct plan *p, struct err *e
     p->image = in->image;
     if (!p->image)
         return 0;
-    if (p->rung != RUNG_FULL)
+    if (!rung_has_root(p->rung))
         return err_set(err, -EOPNOTSUPP,
                        "an image needs user namespaces, which are not available here (see 'bawn doctor'); leave --image out");
     if (in->unmapped) /* another engine's: the command is who it is without an image */
@@ -159,7 +164,7 @@ static int make_private_dir(const struct host_facts *h, const struct plan_input 
     CLEANUP(freep) char *place = NULL;
     int r = p->tmp_size && !in->private_dir ? paths_state(h->environ_, h->home, PLAN_PRIVATE, &place, err) : 0;
 
-    if (r < 0 || (p->rung == RUNG_FULL && !p->tmp_size))
+    if (r < 0 || (rung_has_root(p->rung) && !p->tmp_size))
         return r;
     p->private_dir =
         plan_own(p, in->private_dir ? strdup(in->private_dir) : str_dupf("%s/bawn-run-XXXXXX", place ? place : "/tmp"));
@@ -189,7 +194,7 @@ static int make_places(const struct host_facts *h, const struct plan_input *in, 
 /* What an earlier life of the sandbox left in its home is the inside's word: these steps go there on foot. Not those below a workspace
  * that is in there: it is mounted by then, and nothing is made or put aside in the user's own folder. */
 static void mark_home(struct plan *p) {
-    for (size_t i = 0; p->rung == RUNG_FULL && i < p->n_steps; i++) {
+    for (size_t i = 0; rung_has_root(p->rung) && i < p->n_steps; i++) {
         struct step *s = &p->steps[i];
 
         s->at_home = !str_below(s->to, p->workspace) && s->kind != STEP_HIDE_AGAIN && str_below(s->to, p->home);
@@ -216,7 +221,7 @@ static int take_more_ids(const struct settings *s, const struct plan_input *in, 
 static int take_system(const struct settings *s, const struct plan_input *in, struct plan *p, struct err *err) {
     if (s->system_view != SYSTEM_WRITABLE)
         return 0;
-    if (p->rung != RUNG_FULL)
+    if (!rung_has_root(p->rung))
         return err_set(err, -EOPNOTSUPP,
                        "--system writable needs user namespaces, which are not available here (see 'bawn doctor'); leave it out");
     p->writable_system = true;
@@ -230,8 +235,9 @@ static int take_nested(const struct settings *s, const struct plan_input *in, st
     if (!in->nested)
         return 0;
     if (p->rung != RUNG_FULL)
-        return err_set(err, -EOPNOTSUPP,
-                       "--nested needs user namespaces, which are not available here (see 'bawn doctor'); leave it out");
+        return err_set(
+            err, -EOPNOTSUPP,
+            "--nested needs user and network namespaces, which are not both available here (see 'bawn doctor'); leave it out");
     if (p->mode == WORKSPACE_DIRECT)
         return err_usage(err, "--nested does not go with the workspace in direct mode; use -w overlay, sync, worktree or ro");
     if (p->writable_system)

@@ -21,11 +21,16 @@ struct buf;
 
 /* How strong the wall is. */
 enum rung {
-    RUNG_FULL,     /* all namespaces, own root, seccomp, Landlock where the kernel has it */
-    RUNG_LANDLOCK, /* no user namespaces: files by Landlock, no sockets by seccomp, limits */
+    RUNG_FULL,       /* all namespaces, own root, seccomp, Landlock where the kernel has it */
+    RUNG_SHARED_NET, /* the same in the host's network: sockets by the guard */
+    RUNG_LANDLOCK,   /* no namespaces: files by Landlock, sockets by the guard, limits */
     RUNG_COUNT
 };
 extern const char *const rung_names[RUNG_COUNT];
+/* It has a root of its own, with mounts, and a pid namespace. */
+static inline bool rung_has_root(enum rung rung) {
+    return rung != RUNG_LANDLOCK;
+}
 /* What this rung does not enforce, as a clause for the user; NULL for the full one. */
 const char *rung_lacks(enum rung rung);
 
@@ -134,9 +139,10 @@ struct plan_input {
     size_t argc;
 };
 
-/* A cache in the sandbox's home: a link to a folder of the caches' volume; sub NULL: in ~/.cache by itself. */
+/* A cache in the sandbox's home: a link to a folder of the caches' volume; sub NULL: in ~/.cache by itself. variable: names that folder instead, where
+ * folders on the way to the link would be on disk (plan_bare.c); NULL: its tool has none. */
 struct plan_cache {
-    const char *link, *sub;
+    const char *link, *sub, *variable;
 };
 extern const struct plan_cache plan_caches[];
 extern const size_t n_plan_caches;
@@ -202,7 +208,8 @@ void plan_make_home(const struct plan_input *in, struct plan *p);
 void plan_make_trust(const struct plan_input *in, struct plan *p); /* the sandbox's CA, for programs that look for files */
 void plan_make_credentials(const struct plan_input *in, struct plan *p);
 void plan_make_bare_home(const struct plan_input *in, struct plan *p); /* plan_bare.c: all of it in the landlock rung */
-const char *plan_bin(const struct plan *p);                            /* where the programs of Bawn's own are inside */
+bool plan_bare_has_folders(const struct plan *p); /* caches and the like; root's are closed to the owner of the workspace */
+const char *plan_bin(const struct plan *p);       /* where the programs of Bawn's own are inside */
 void plan_nested_ids(struct plan_ids *ids);
 void plan_make_nested(struct plan *p); /* what a container engine inside needs */
 int plan_make_root(const struct settings *s, const struct host_facts *h, const struct plan_input *in, struct plan *p,

@@ -75,13 +75,18 @@ static void add_folder(struct plan *p, const char *name, const char *folder) {
     plan_add_own(p, link_step, str_dupf("%s/%s", p->home, name), strdup(folder));
 }
 
+bool plan_bare_has_folders(const struct plan *p) {
+    return !p->ids.by_root || !p->ids.host_uid;
+}
+
+/* Removing a folder from a disk takes longer than all else at the end of a short run, so none is made for a link that a variable can replace (env.c). */
 static void add_folders(const struct plan_input *in, struct plan *p) {
     const struct strv *agent = in->home.agent;
 
     if (in->home.caches)
         add_folder(p, ".cache", in->home.caches);
     for (size_t i = 0; in->home.caches && i < n_plan_caches; i++)
-        if (plan_caches[i].sub)
+        if (plan_caches[i].sub && !plan_caches[i].variable)
             plan_add_own(p, link_step, str_dupf("%s/%s", p->home, plan_caches[i].link),
                          str_dupf("%s/%s", in->home.caches, plan_caches[i].sub));
     for (size_t i = 0; agent && i + 1 < agent->len; i += 2)
@@ -98,7 +103,6 @@ void plan_make_bare_home(const struct plan_input *in, struct plan *p) {
     add_git(in, p);
     if (p->network)
         add_credentials(in, p);
-    if (!p->ids.by_root ||
-        !p->ids.host_uid) /* else they are in folders of root's, which are closed to the owner of the workspace */
+    if (plan_bare_has_folders(p))
         add_folders(in, p);
 }

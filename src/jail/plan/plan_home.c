@@ -14,12 +14,12 @@
  * times more. `sub` is made in the volume (supervisor/session/volumes.c) because no tool creates what a link leads to. */
 const struct plan_cache plan_caches[] = {
     {".npm", "npm"},
-    {".local/share/pnpm", "pnpm-store"},
-    {".yarn/berry", "yarn-berry"},
-    {".bun/install/cache", "bun"},
+    {".local/share/pnpm", "pnpm-store", "npm_config_store_dir"},
+    {".yarn/berry", "yarn-berry", "YARN_GLOBAL_FOLDER"},
+    {".bun/install/cache", "bun", "BUN_INSTALL_CACHE_DIR"},
     {".cargo/registry", "cargo-registry"},
     {".cargo/git", "cargo-git"},
-    {"go/pkg/mod", "go-mod"},
+    {"go/pkg/mod", "go-mod", "GOMODCACHE"},
     {".m2/repository", "maven"},
     {".gradle/caches", "gradle"},
     {".gradle/wrapper", "gradle-wrapper"},
@@ -83,7 +83,7 @@ void plan_make_home(const struct plan_input *in, struct plan *p) {
     const struct strv *agent = in->home.agent; /* what an agent has between runs (ops/agent/agent_run.h) */
     const char *caches = plan_ids_many(&p->ids) ? NULL : in->home.caches; /* other sandboxes of the user have these, too */
 
-    if (p->rung != RUNG_FULL)
+    if (!rung_has_root(p->rung))
         return;
     add_git(in, p);
     if (caches)
@@ -148,7 +148,7 @@ void plan_make_trust(const struct plan_input *in, struct plan *p) {
         add_trust(in, p, "/etc/ssl/certs", "certs");
     if (in->trust.pki || in->image) /* over a file of the host's folder, which is there as a whole */
         add_trust(in, p, fedora_bundle, "certs/ca-certificates.crt");
-    if (in->trust.nss && p->rung == RUNG_FULL)
+    if (in->trust.nss && rung_has_root(p->rung))
         add_nss(in, p);
 }
 
@@ -198,7 +198,7 @@ void plan_make_credentials(const struct plan_input *in, struct plan *p) {
     add_ours(p, PLAN_SSH_SOCKET, in->credentials.ssh_socket);
     add_ours(p, PLAN_CREDENTIAL_SOCKET, in->credentials.credential_socket);
     add_ours(p, PLAN_INSIDE_BIN "/bawn-inside", in->credentials.program);
-    if (p->rung != RUNG_FULL) /* plan_bare.c */
+    if (!rung_has_root(p->rung)) /* plan_bare.c */
         return;
     if (in->credentials.known_hosts) { /* ssh wants this folder to be the user's alone */
         plan_add_own(p, (struct step){.kind = STEP_DIR, .mode = 0700}, str_dupf("%s/.ssh", p->home), NULL);

@@ -78,7 +78,8 @@ static const char *const etc_shared[] = {
 static const char nsswitch[] = "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n";
 
 /* The gate, under an address that DNS servers of the outside cannot have (RFC 2544); any other one would lead to it too. */
-static const char resolv_conf[] = "nameserver 198.18.0.1\noptions edns0\n";
+static const char resolv_conf[] = "nameserver 198.18.0.1\noptions edns0\n",
+                  resolv_tcp[] = "nameserver 198.18.0.1\noptions edns0 use-vc\n";
 
 static const char *const devices[] = {"null", "zero", "full", "random", "urandom", "tty"};
 
@@ -128,7 +129,7 @@ static void add_root_names(const struct host_facts *h, struct plan *p) {
 }
 
 static void add_etc_shared(const struct plan_input *in, struct plan *p) {
-    bool own_certs = p->rung == RUNG_FULL && p->network && in->trust.folder; /* plan_make_trust() has a richer folder */
+    bool own_certs = rung_has_root(p->rung) && p->network && in->trust.folder; /* plan_make_trust() has a richer folder */
 
     for (size_t i = 0; i < ARRAY_LEN(etc_shared); i++)
         if (!own_certs || !str_eq(etc_shared[i], "ssl/certs"))
@@ -145,7 +146,7 @@ static void add_etc_made(const struct plan_input *in, struct plan *p) {
 
     add_file(p, "/etc/hosts", str_dupf("127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", p->hostname));
     add_file(p, "/etc/hostname", str_dupf("%s\n", p->hostname));
-    add_file(p, "/etc/resolv.conf", strdup(p->network ? resolv_conf : "# no network\n"));
+    add_file(p, "/etc/resolv.conf", strdup(!p->network ? "# no network\n" : p->rung == RUNG_FULL ? resolv_conf : resolv_tcp));
     if (in->image && !in->unmapped) {
         plan_make_image_etc(in, p);
         return;
@@ -176,7 +177,7 @@ static void add_private(struct plan *p, const char *to, mode_t mode) {
 
 /* One that is in memory, or in the folder of the sandbox's own that has this name. */
 static void add_roomy(struct plan *p, const char *to, mode_t mode, const char *name) {
-    if (p->rung == RUNG_FULL && p->tmp_size)
+    if (rung_has_root(p->rung) && p->tmp_size)
         plan_add_own(p, (struct step){.kind = STEP_PRIVATE, .writable = true, .on_disk = true, .mode = mode}, strdup(to),
                      str_dupf("%s/%s", p->private_dir, name));
     else

@@ -43,7 +43,7 @@ void plan_make_tools(const struct plan_input *in, struct plan *p) {
         return;
     for (size_t i = 0; i < t->mounts.len; i++)
         plan_add_own(p, shown, strdup(t->mounts.v[i]), strdup(t->mounts.v[i]));
-    if (p->rung != RUNG_FULL)
+    if (!rung_has_root(p->rung))
         return;
     for (size_t i = 0; i < t->mounts.len; i++)
         add_user_site(p, t->mounts.v[i]);

@@ -346,7 +346,7 @@ static void announce_all(const struct doctor_facts *f, unsigned keeps, struct do
 
     if (lacks)
         announce(ret, "weaker sandbox (%s rung): %s", rung_names[ret->rung], lacks);
-    if (ret->rung == RUNG_FULL && f->native.landlock_abi < 1)
+    if (rung_has_root(ret->rung) && f->native.landlock_abi < 1)
         announce(ret, "no Landlock on this kernel: the second fence around files is missing (the mounts still hold)");
     if (cpu || memory || pids)
         announce(ret, "limits without a cgroup:%s%s%s", memory ? " memory by watchdog;" : "",
@@ -360,11 +360,13 @@ static void refused(struct doctor_run *ret, const char *why) {
 
 void doctor_verdict(const struct doctor_facts *f, struct doctor_run *ret) {
     struct engine_state rungs[RUNG_COUNT];
+    enum rung best;
     bool full;
 
     native_judge(&f->native, rungs);
-    full = rungs[RUNG_FULL].available;
-    if (!full && !rungs[RUNG_LANDLOCK].available) {
+    best = native_best(rungs);
+    full = best == RUNG_FULL;
+    if (best == RUNG_COUNT) {
         refused(ret, rungs[RUNG_FULL].why);
         return;
     }
@@ -372,12 +374,11 @@ void doctor_verdict(const struct doctor_facts *f, struct doctor_run *ret) {
         refused(ret, f->workspace_err.msg);
         return;
     }
-    if (full && f->native.idmap < 0) {
+    if (rung_has_root(best) && f->native.idmap < 0) {
         refused(ret, "the current directory is on a file system without idmapped mounts, which root's sandboxes need");
         return;
     }
-    *ret = (struct doctor_run){
-        .outcome = full ? RUNS_FULL : RUNS_WEAKER, .status = full ? 0 : 1, .rung = full ? RUNG_FULL : RUNG_LANDLOCK};
+    *ret = (struct doctor_run){.outcome = full ? RUNS_FULL : RUNS_WEAKER, .status = full ? 0 : 1, .rung = best};
     if (!full)
         snprintf(ret->why, sizeof ret->why, "%s", rungs[RUNG_FULL].why);
     announce_all(f, rungs[ret->rung].keeps, ret);

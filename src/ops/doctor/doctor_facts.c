@@ -162,7 +162,7 @@ static void look_for_better(struct doctor_facts *f) {
     const struct engine_ops *better;
 
     native_judge(&f->native, rungs);
-    better = rungs[RUNG_FULL].available ? NULL : engine_better(rungs[RUNG_LANDLOCK].keeps);
+    better = rung_has_root(native_best(rungs)) ? NULL : engine_better(rungs[RUNG_LANDLOCK].keeps);
     f->better = better ? better->name : NULL;
 }
 

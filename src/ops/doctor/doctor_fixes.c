@@ -119,6 +119,14 @@ static void fix_filter(const struct doctor_facts *f UNUSED, struct buf *out) {
              "  systemctl edit UNIT      # [Service] RestrictNamespaces=no and an empty SystemCallFilter=\n");
 }
 
+static void fix_network(const struct doctor_facts *f UNUSED, struct buf *out) {
+    buf_adds(out, "User namespaces can be made here, and no network namespaces in them. Either none are allowed:\n");
+    add_sysctl(out, "user.max_net_namespaces", 15000);
+    buf_adds(out,
+             "or a system call filter refuses them (grep Seccomp /proc/self/status), as with RestrictNamespaces= of a systemd\n"
+             "service: start Bawn outside of it.\n");
+}
+
 static bool needs_search(const struct doctor_facts *f) {
     return caused_by(f, USERNS_UNKNOWN) ||
            (f->native.launch < 0 && caused_by(f, USERNS_FINE) && !in_container(f) && f->native.launch != -ENOSYS);
@@ -264,6 +272,7 @@ const struct fix fixes[] = {
     {"apparmor-profile", "let bawn use user namespaces (AppArmor profile)", false, USERNS_APPARMOR, NULL, fix_apparmor},
     {"sysctl-userns-clone", "switch user namespaces on for users", false, USERNS_CLONE, NULL, fix_clone_switch},
     {"sysctl-max-userns", "allow user namespaces", false, USERNS_MAX, NULL, fix_max},
+    {"network-namespaces", "allow network namespaces", false, USERNS_NETWORK, NULL, fix_network},
     {"container-options", "let the container have sandboxes", false, 0, needs_container_options, fix_container_options},
     {"engine", "another engine", false, 0, needs_engine, fix_engine},
     {"filter", "leave the system call filter around this process", false, USERNS_FILTER, NULL, fix_filter},

@@ -248,8 +248,8 @@ int run_unprotected(const struct run_prepared *p, struct err *err) {
     struct plan plan = {.argv = p->input.argv, .argc = p->input.argc};
     struct engine_request req = {.plan = &plan, .guard = -1};
     struct sandbox sb = SANDBOX_INIT;
-    bool weaker;
+    enum rung next;
 
     sigprocmask(SIG_SETMASK, NULL, &req.old_mask);
-    return engine_none.start(&req, &sb, &weaker, err);
+    return engine_none.start(&req, &sb, &next, err);
 }

@@ -65,12 +65,14 @@ int run_network_give_up(struct run_network *n, struct err *err) {
     if (origin && !str_starts(origin, "built-in"))
         return err_set(
             err, -EOPNOTSUPP,
-            "the network (%s) needs user namespaces, which are not available here; use --network none (see 'bawn doctor --fix')",
+            "the network (%s) needs network namespaces or seccomp notification, which are not available here; use --network none (see 'bawn doctor --fix')",
             origin);
     if (n->published.n)
-        return err_set(err, -EOPNOTSUPP,
-                       "--publish needs user namespaces, which are not available here (see 'bawn doctor --fix')");
-    log_line("no network: it needs user namespaces, which are not available here (see 'bawn doctor --fix')");
+        return err_set(
+            err, -EOPNOTSUPP,
+            "--publish needs network namespaces or seccomp notification, which are not available here (see 'bawn doctor --fix')");
+    log_line(
+        "no network: it needs network namespaces or seccomp notification, which are not available here (see 'bawn doctor --fix')");
     return 0;
 }
 

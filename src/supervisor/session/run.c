@@ -237,15 +237,17 @@ const char *const run_limit_names[RUN_LIMIT_COUNT] = {"memory", "pids", "disk", 
 void run_announce_rung(const struct plan *p) {
     enum { ABI_SIGNALS = 6 };
     const char *lacks = rung_lacks(p->rung);
+    bool bare = !rung_has_root(p->rung);
     size_t hidden = 0;
 
     if (!lacks)
         return;
     for (size_t i = 0; i < p->n_steps; i++)
         hidden += p->steps[i].kind == STEP_HIDE;
-    log_line("weaker sandbox (%s rung), user namespaces are not available here; %s%s%s (see 'bawn doctor --fix')",
-             rung_names[p->rung], lacks, p->landlock_abi < ABI_SIGNALS ? ", your other processes can be signalled" : "",
-             hidden ? ", what .sandboxignore hides in the workspace is visible" : "");
+    log_line("weaker sandbox (%s rung), %s namespaces are not available here; %s%s%s (see 'bawn doctor --fix')",
+             rung_names[p->rung], bare ? "user" : "network", lacks,
+             bare && p->landlock_abi < ABI_SIGNALS ? ", your other processes can be signalled" : "",
+             bare && hidden ? ", what .sandboxignore hides in the workspace is visible" : "");
 }
 
 void run_announce_limits(const struct plan *p, const struct cgroup *cg, const struct host_facts *facts) {

@@ -110,7 +110,7 @@ static int watch_names(struct session *s, struct err *err) {
     enum workspace_mode mode = s->plan.mode;
     bool copy = mode == WORKSPACE_SYNC || mode == WORKSPACE_WORKTREE, guarded = s->protect && !copy;
     bool shown = !copy || (s->input.workspace.elsewhere && s->input.workspace.elsewhere->n);
-    bool covers = shown && s->plan.rung == RUNG_FULL && s->engine->has_guard;
+    bool covers = shown && rung_has_root(s->plan.rung) && s->engine->has_guard;
     const struct latecomers_opts opts = {.workspace = s->stage.workspace,
                                          .pidfd = s->sandbox.pidfd,
                                          .upper = mode == WORKSPACE_OVERLAY ? s->grows : -1,

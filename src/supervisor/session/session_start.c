@@ -34,7 +34,7 @@ static int make_private_dir(struct session *s, enum rung rung, struct err *err) 
     bool on_disk = plan_tmp_on_disk(s->opt->settings, rung) || (has_system(s) && !s->input.home.persistent);
     int r = on_disk ? find_private_place(s->opt->facts, &place, err) : 0;
 
-    if (r < 0 || (!on_disk && rung == RUNG_FULL))
+    if (r < 0 || (!on_disk && rung_has_root(rung)))
         return r;
     private_dir_sweep(place);
     r = private_dir_make(place, &s->private_dir, err);
@@ -56,7 +56,7 @@ static int make_plan(struct session *s, enum rung rung, struct err *err) {
     return r < 0 || !s->plan.writable_system ? r : system_dir_make(s->system_dir, &s->plan, err);
 }
 
-static int start_rung(struct session *s, const struct session_how *how, enum rung rung, bool *ret_weaker, struct err *err) {
+static int start_rung(struct session *s, const struct session_how *how, enum rung rung, enum rung *ret_next, struct err *err) {
     struct engine_request req = {.settings = s->opt->settings,
                                  .plan = &s->plan,
                                  .stdio = {how->stdio[0], how->stdio[1], how->stdio[2]},
@@ -68,12 +68,12 @@ static int start_rung(struct session *s, const struct session_how *how, enum run
                                  .old_mask = s->old_mask};
     int r = make_plan(s, rung, err);
 
-    *ret_weaker = false;
+    *ret_next = RUNG_FULL;
     if (r == 0 && s->planned)
         r = s->planned(s->arg, s, err);
     if (r == 0 && s->stage.have)
         clock_pass(s->stage.begun_ns); /* what changes from now on has a later time; most of the wait was for something */
-    r = r < 0 ? r : s->engine->start(&req, &s->sandbox, ret_weaker, err);
+    r = r < 0 ? r : s->engine->start(&req, &s->sandbox, ret_next, err);
     if (r < 0)
         session_finish(s);
     return r;
@@ -131,27 +131,37 @@ static void recommend_engine(const struct session *s) {
         log_line("%s is available and enforces more here: use --engine %s", better->name, better->name);
 }
 
+/* What has to be otherwise than in the full rung. */
+static int prepare_weaker(struct session *s, enum rung rung, struct err *err) {
+    int r = rung_has_root(rung) ? 0 : check_bare_workspace(s, err);
+
+    s->sandbox = (struct sandbox)SANDBOX_INIT;
+    if (r >= 0 && s->network.on && !s->input.no_network)
+        r = fit_network(s, err);
+    if (!rung_has_root(rung))
+        recommend_engine(s);
+    return r;
+}
+
 /* Down the ladder: only in auto mode, only for the one reason the next rung is made for, and announced. */
 int session_start(struct session *s, const struct session_how *how, struct err *err) {
-    bool weaker = false;
-    int r = start_rung(s, how, RUNG_FULL, &weaker, err);
+    enum rung next = RUNG_FULL;
+    int r = start_rung(s, how, RUNG_FULL, &next, err);
 
-    if (r < 0 && weaker && s->opt->settings->mode == MODE_REQUIRE)
-        return err_ctx(err, r, "--sandbox=require: user namespaces are not available here (see 'bawn doctor --fix')");
-    if (r < 0 && weaker) {
-        s->sandbox = (struct sandbox)SANDBOX_INIT;
-        r = check_bare_workspace(s, err);
-        if (r >= 0 && s->network.on)
-            r = fit_network(s, err);
-        recommend_engine(s);
-        r = r < 0 ? r : start_rung(s, how, RUNG_LANDLOCK, &weaker, err);
-        if (r >= 0)
-            run_announce_rung(&s->plan);
+    while (r < 0 && next != RUNG_FULL) {
+        enum rung rung = next;
+
+        if (s->opt->settings->mode == MODE_REQUIRE)
+            return err_ctx(err, r, "--sandbox=require: the full sandbox is not available here (see 'bawn doctor --fix')");
+        next = RUNG_FULL;
+        r = prepare_weaker(s, rung, err);
+        r = r < 0 ? r : start_rung(s, how, rung, &next, err);
     }
     if (r < 0)
         return r;
+    run_announce_rung(&s->plan);
     s->launched = true;
-    if (s->plan.rung == RUNG_FULL && s->plan.landlock_abi < 1)
+    if (rung_has_root(s->plan.rung) && s->plan.landlock_abi < 1)
         log_line("no Landlock on this kernel: the second fence around files is missing (the mounts still hold)");
     run_announce_limits(&s->plan, &s->sandbox.cgroup, s->opt->facts);
     return 0;

@@ -123,14 +123,14 @@ static void test_fake_answers(void **state) {
         struct sandbox sb = SANDBOX_INIT;
         struct init_msg msg = {0};
         struct err err = {0};
-        bool weaker = true;
+        enum rung next = RUNG_LANDLOCK;
 
         if (table[i].variable)
             setenv("BAWN_FAKE", table[i].variable, 1);
         else
             unsetenv("BAWN_FAKE");
-        assert_int_equal(engine_fake.start(&req, &sb, &weaker, &err), 0);
-        assert_false(weaker);
+        assert_int_equal(engine_fake.start(&req, &sb, &next, &err), 0);
+        assert_int_equal(next, RUNG_FULL);
         assert_int_equal(sock_recv(sb.control, &msg, sizeof msg, NULL, NULL), sizeof msg);
         assert_int_equal(msg.type, table[i].type);
         assert_int_equal(msg.value, table[i].value);

@@ -20,6 +20,7 @@ static struct native_facts good(void) {
     return (struct native_facts){
         .landlock_abi = 7,
         .idmap = NOT_TRIED,
+        .shared = NOT_TRIED,
         .userns_clone = SWITCH_ABSENT,
         .userns_max = 10000,
         .userns_apparmor = SWITCH_ABSENT,
@@ -84,6 +85,35 @@ static void the_landlock_rung_does_not_claim_what_it_lacks(void **state UNUSED) 
     assert_false(s[RUNG_LANDLOCK].keeps & ENFORCES_FILES);
     assert_true(s[RUNG_FULL].keeps & ENFORCES_FILES);
     assert_non_null(strstr(s[RUNG_LANDLOCK].why, "truncated"));
+}
+
+/* What is denied, and the best of what is left. */
+static void the_best_combination_is_taken(void **state UNUSED) {
+    const unsigned rules = ENFORCES_NAMES | ENFORCES_PORTS | ENFORCES_CREDENTIALS, full = engine_native.can_keep;
+    const struct {
+        int launch, shared, notify;
+        enum rung best;
+        unsigned lacks;
+    } hosts[] = {
+        {0, NOT_TRIED, 0, RUNG_FULL, 0},
+        {0, NOT_TRIED, -EBUSY, RUNG_FULL, 0},
+        {-EPERM, 0, 0, RUNG_SHARED_NET, 0},
+        {-EPERM, 0, -EBUSY, RUNG_SHARED_NET, rules},
+        {-EPERM, -EPERM, 0, RUNG_LANDLOCK, ENFORCES_PROCESSES | ENFORCES_DISK},
+        {-EPERM, NOT_TRIED, -EBUSY, RUNG_LANDLOCK, ENFORCES_PROCESSES | ENFORCES_DISK | rules},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
+        struct native_facts f = hosts[i].launch ? refused(hosts[i].launch, true) : good();
+        struct engine_state s[RUNG_COUNT];
+
+        f.shared = hosts[i].shared;
+        f.notify = hosts[i].notify;
+        native_judge(&f, s);
+        assert_int_equal(native_best(s), hosts[i].best);
+        assert_int_equal(s[hosts[i].best].keeps, full & ~hosts[i].lacks);
+        assert_int_equal(native_userns_cause(&f) == USERNS_NETWORK, hosts[i].shared == 0);
+    }
 }
 
 static void ubuntu_restricts_by_apparmor(void **state UNUSED) {
@@ -266,13 +296,15 @@ static void the_engine_lists_its_rungs(void **state UNUSED) {
     assert_int_equal(native_probe(s, names, 1), 1);
     assert_int_equal(native_probe(s, names, RUNG_COUNT), RUNG_COUNT);
     assert_string_equal(names[0], "full");
-    assert_string_equal(names[1], "landlock");
+    assert_string_equal(names[1], "shared-net");
+    assert_string_equal(names[2], "landlock");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_works),
         cmocka_unit_test(the_landlock_rung_does_not_claim_what_it_lacks),
+        cmocka_unit_test(the_best_combination_is_taken),
         cmocka_unit_test(ubuntu_restricts_by_apparmor),
         cmocka_unit_test(debian_switches_them_off),
         cmocka_unit_test(none_allowed_or_no_more),

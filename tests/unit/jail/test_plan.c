@@ -695,9 +695,26 @@ static void test_trust_elsewhere(void **state) {
                 step_to(&sc->p, "/etc/pki/ca-trust/extracted")); /* or it would be covered */
 }
 
+/* Only the network is not its own. */
+static void test_shared_net_rung(void **state) {
+    struct scene *sc = *state;
+    size_t n;
+
+    sc->s.net.mode = NETWORK_FULL;
+    MAKE(sc);
+    n = sc->p.n_steps;
+    assert_int_equal(make(sc, RUNG_SHARED_NET), 0);
+    assert_int_equal(sc->p.n_steps, n);
+    assert_null(sc->p.private_dir);
+    assert_string_equal(sc->p.tmp, "/tmp");
+    assert_string_equal(step_to(&sc->p, "/etc/resolv.conf")->from, "nameserver 198.18.0.1\noptions edns0 use-vc\n");
+    assert_true(strv_has(&sc->p.env, "BAWN=shared-net") && strv_has(&sc->p.env, "RES_OPTIONS=use-vc"));
+}
+
 static void test_rungs(void **state) {
     assert_null(rung_lacks(RUNG_FULL));
-    assert_non_null(strstr(rung_lacks(RUNG_LANDLOCK), "not enforced"));
+    for (int i = RUNG_FULL + 1; i < RUNG_COUNT; i++)
+        assert_non_null(strstr(rung_lacks((enum rung)i), "not enforced"));
     for (int i = 0; i < STEP_KIND_COUNT; i++)
         assert_non_null(step_kind_names[i]);
 }
@@ -926,6 +943,7 @@ int main(void) {
         PLAN_TEST(test_odd_homes),
         PLAN_TEST(test_users_of_the_sandbox),
         PLAN_TEST(test_landlock_rung),
+        PLAN_TEST(test_shared_net_rung),
         PLAN_TEST(test_network),
         PLAN_TEST(test_credentials),
         PLAN_TEST(test_trust),

@@ -46,6 +46,8 @@ static const struct table tables[] = {
     TABLE(bare_x86_64, SCMP_ARCH_X86_64, AUDIT_ARCH_X86_64, IN_BARE),
     TABLE(net_x86_64, SCMP_ARCH_X86_64, AUDIT_ARCH_X86_64, IN_NET),
     TABLE(guard_x86_64, SCMP_ARCH_X86_64, AUDIT_ARCH_X86_64, IN_GUARD),
+    TABLE(shared_x86_64, SCMP_ARCH_X86_64, AUDIT_ARCH_X86_64, IN_SHARED),
+    TABLE(shared_aarch64, SCMP_ARCH_AARCH64, AUDIT_ARCH_AARCH64, IN_SHARED),
     TABLE(net_aarch64, SCMP_ARCH_AARCH64, AUDIT_ARCH_AARCH64, IN_NET),
     TABLE(guard_aarch64, SCMP_ARCH_AARCH64, AUDIT_ARCH_AARCH64, IN_GUARD),
     TABLE(yard_aarch64, SCMP_ARCH_AARCH64, AUDIT_ARCH_AARCH64, IN_YARD),
@@ -303,7 +305,10 @@ static const struct net_call {
     {"socket", {AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0}, ALLOW, ALLOW},
     {"socket", {AF_INET6, SOCK_STREAM, 6}, ALLOW, ALLOW},
     {"socket", {AF_UNIX, SOCK_SEQPACKET, 0}, ALLOW, ALLOW},
-    {"socket", {AF_INET, SOCK_DGRAM, 0}, ACCES, ALLOW},
+    {"socket", {AF_INET, SOCK_DGRAM, 0}, ALLOW, ALLOW},
+    {"socket", {AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 17}, ALLOW, ALLOW},
+    {"socket", {AF_INET, SOCK_DGRAM, 1}, ACCES, ALLOW},
+    {"socket", {AF_INET, SOCK_DGRAM, 136}, ACCES, ALLOW},
     {"socket", {AF_UNIX, SOCK_DGRAM, 0}, ACCES, ALLOW},
     {"socket", {AF_INET, SOCK_STREAM, 262}, REFUSE(EPROTONOSUPPORT), ALLOW},
     {"socket", {AF_INET, SOCK_RAW, 6}, PERM, ALLOW},
@@ -323,7 +328,6 @@ static const struct net_call {
     {"setsockopt", {0, 1, 15}, REFUSE(0), ALLOW},
     {"socketpair", {AF_UNIX, SOCK_DGRAM}, ACCES, ACCES},
     {"io_uring_setup", {8, 0}, PERM, PERM},
-    {"shmget", {0}, NOSYS, NOSYS},
 };
 
 static const struct net_call *find_net_call(const struct call *c) {
@@ -335,9 +339,9 @@ static const struct net_call *find_net_call(const struct call *c) {
 
 static void sockets_by_the_guard(void **state UNUSED) {
     for (size_t t = 0; t < ARRAY_LEN(tables); t++)
-        for (size_t c = 0; tables[t].bit & (IN_NET | IN_GUARD) && c < ARRAY_LEN(net_calls); c++) {
+        for (size_t c = 0; tables[t].bit & (IN_SOCKETS | IN_GUARD) && c < ARRAY_LEN(net_calls); c++) {
             int nr = seccomp_syscall_resolve_name_arch(tables[t].scmp_arch, net_calls[c].name);
-            uint32_t want = tables[t].bit == IN_NET ? net_calls[c].net : net_calls[c].guard;
+            uint32_t want = tables[t].bit == IN_GUARD ? net_calls[c].guard : net_calls[c].net;
 
             if (nr >= 0 && ask(&tables[t], tables[t].audit_arch, nr, net_calls[c].args) != want)
                 fail_msg("%s: %s (case %zu) is not 0x%x", tables[t].name, net_calls[c].name, c, want);
@@ -358,7 +362,7 @@ static void decides_as_written_on_every_architecture(void **state) {
 
             if (tables[t].bit == IN_NESTED && nested_differs(calls[c].name))
                 continue;
-            if (tables[t].bit & (IN_NET | IN_GUARD) && (find_net_call(&calls[c]) || is_about_sockets(calls[c].name)))
+            if (tables[t].bit & (IN_SOCKETS | IN_GUARD) && (find_net_call(&calls[c]) || is_about_sockets(calls[c].name)))
                 continue;
             assert_int_not_equal(nr, __NR_SCMP_ERROR);
             if (nr >= 0 && ask(&tables[t], tables[t].audit_arch, nr, calls[c].args) != want)
@@ -729,6 +733,7 @@ static const struct {
     [SECCOMP_BARE] = {IN_BARE, "the bare variant"},
     [SECCOMP_NET] = {IN_NET, "the filter below the guard's"},
     [SECCOMP_GUARD] = {IN_GUARD, "the guard's own filter"},
+    [SECCOMP_SHARED] = {IN_NET, "the filter below the guard's in the host's network"},
     [SECCOMP_NESTED] = {IN_YARD, "the filter for engines inside"},
 };
 static_assert(ARRAY_LEN(variants) == SECCOMP_VARIANTS, "each variant has its row");

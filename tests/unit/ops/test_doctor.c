@@ -18,6 +18,7 @@ static struct doctor_facts good(void) {
     return (struct doctor_facts){
         .native = {.landlock_abi = 7,
                    .idmap = NOT_TRIED,
+                   .shared = NOT_TRIED,
                    .network_has = NETWORK_EVERYTHING,
                    .userns_clone = SWITCH_ABSENT,
                    .userns_max = 10000,
