@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -116,4 +118,14 @@ int dir_make(int dirfd, const char *path, mode_t mode, mode_t parents) {
         r = make_one(dirfd, part, at == len ? mode : parents);
     }
     return r > 0 ? -ENOENT : r;
+}
+
+void dir_spread(int fd) {
+    enum { TOPDIR = 0x00020000 }; /* EXT4_TOPDIR_FL; `chattr +T` */
+    int flags = 0;
+
+    if (ioctl(fd, FS_IOC_GETFLAGS, &flags) < 0 || flags & TOPDIR)
+        return;
+    flags |= TOPDIR;
+    ioctl(fd, FS_IOC_SETFLAGS, &flags);
 }

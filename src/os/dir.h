@@ -50,3 +50,11 @@ int dir_names(int dirfd, const char *path, struct strv *ret);
 /* Makes a folder and the ones above it that are missing, with these modes. 0 also if it is there; -errno. A link on the way is
  * followed: below a folder that others fill this is not safe. */
 int dir_make(int dirfd, const char *path, mode_t mode, mode_t parents);
+
+/*
+ * A hint for ext4: what is made in this folder belongs to different things, each with files of its own. They are then spread over the disk's groups,
+ * as home folders are, instead of into the group of their parent. Where much is made and deleted, that is what makes a new file cheap: ext4 looks
+ * at every number of the group that was given back in the last minutes before it gives one out (recently_deleted() in fs/ext4/ialloc.c).
+ * Other file systems know no such hint, which is no failure.
+ */
+void dir_spread(int fd);

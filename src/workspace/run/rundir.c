@@ -222,6 +222,7 @@ int rundir_create(const char *runs, const char *name, const struct run_info *inf
     dir = r < 0 ? r : open_runs(runs, true, err);
     if (dir < 0)
         return dir;
+    dir_spread(dir);
     r = hidden_lock(dir);
     if (r < 0)
         return err_sys(err, r, "lock '%s'", runs);

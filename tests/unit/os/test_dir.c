@@ -2,11 +2,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -137,12 +141,31 @@ static void test_make(void **state) {
     assert_int_equal(dir_make(AT_FDCWD, "/", 0700, 0700), 0);
 }
 
+/* Where it is known it stays; where it is not (tmpfs), nothing happens. */
+static void test_spread(void **state) {
+    int flags = 0, after = 0;
+
+    (void)state;
+    assert_int_equal(ioctl(top, FS_IOC_GETFLAGS, &flags), 0);
+    for (int i = 0; i < 2; i++) {
+        struct statfs fs;
+
+        dir_spread(top);
+        assert_int_equal(ioctl(top, FS_IOC_GETFLAGS, &after), 0);
+        assert_int_equal(fstatfs(top, &fs), 0);
+        assert_int_equal(after, fs.f_type == EXT4_SUPER_MAGIC ? flags | 0x20000 : flags);
+    }
+    dir_spread(-1);
+    assert_int_equal(mkdirat(top, "below", 0700), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_next, setup, teardown),
         cmocka_unit_test_setup_teardown(test_open_fails, setup, teardown),
         cmocka_unit_test_setup_teardown(test_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_make, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_spread, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
