@@ -29,6 +29,7 @@ static const struct opt opts[] = {
     RUN_BATCH_OPTS,
     VERB_QUIET_OPT,
     {0, 0, "result-fd", "N", "for bawn itself", NULL, OPT_TO_CALL(struct run_args, request.parent, run_args_result_fd)},
+    {0, 0, "passing", NULL, "for bawn itself", NULL, OPT_TO_FLAG(struct run_args, request.passing)},
 };
 /* clang-format on */
 

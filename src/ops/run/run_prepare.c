@@ -209,7 +209,7 @@ int run_prepare(const struct run_request *q, struct run_prepared *p, struct err 
     p->input.workspace.tracked = &p->hidden.tracked;
     p->input.workspace.elsewhere = &p->hidden.elsewhere;
     p->input.home.tools = &p->tools;
-    r = run_hide(&p->facts, &p->settings, !q->dry_run, &p->hidden, err);
+    r = run_hide(&p->facts, &p->settings, !q->dry_run && !q->passing, &p->hidden, err);
     r = r < 0 || q->dry_run ? r : note_repository(p, err);
     r = r < 0 || !q->agent ? r : prepare_agent(p, err);
     if (r >= 0 && engine_of_image(&p->settings))

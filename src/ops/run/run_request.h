@@ -23,6 +23,7 @@ struct run_request {
     bool want_usage;            /* measure memory and CPU time, and list the hosts that were reached */
     bool closed[3];             /* from stdio_reserve(): which of 0, 1, 2 were closed at the start */
     int parent;                 /* a task's socket (ops/batch/batch.h); 0: none */
+    bool passing;               /* the workspace does not come again: nothing is stored for the next run in it */
     bool image_command;         /* without a command it is the image's own */
     char **argv;                /* the command; with an agent its arguments */
     size_t argc;

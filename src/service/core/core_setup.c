@@ -66,6 +66,7 @@ static int open_places(struct core *c, struct err *err) {
     if (r < 0)
         return r;
     c->tenants_dir = open_dir(NULL, state, "tenants", through, err);
+    dir_spread(c->tenants_dir);
     c->trash = c->tenants_dir < 0 ? c->tenants_dir : open_dir(NULL, state, "trash", 0700, err);
     c->runtime = c->trash < 0 ? c->trash : open_dir(c->conf.runtime, -1, NULL, c->root ? 0755 : 0700, err);
     if (c->runtime < 0)

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "os/clock.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/spawn.h"
 #include "service/core/core.h"
@@ -231,6 +232,7 @@ int core_tenant_place(struct core *c, struct tenant *t, struct err *err) {
     r = home < 0 ? home : make_runtime(c, t);
     r = r < 0 ? r : t->env.len ? 0 : fill_env(c, t);
     t->runs = r < 0 ? r : make_dir(c, t->dir, "runs", NULL);
+    dir_spread(t->runs);
     return t->runs < 0 ? err_sys(err, t->runs, "make the folders of tenant '%s'", t->row.name) : 0;
 }
 

@@ -36,6 +36,7 @@ static void task_done(struct run_task *t) {
     buf_done(&t->result);
     buf_done(&t->streams[0].rest);
     buf_done(&t->streams[1].rest);
+    taskspare_done(&t->spare);
 }
 
 /* -- start ------------------------------------------------------------------------------------------------------------------- */
@@ -306,6 +307,9 @@ static int start_task(struct run_task *t, struct err *err) {
     t->record.started_ns = clock_mark();
     r = read_request(t, err);
     r = r < 0 ? r : tasksource_fill(&t->request, t->plan->bawn, err);
+    if (r >= 0 && !taskreq_has(&t->request, "shape.source.path")) /* a folder of the host has caches of its own */
+        taskspare_find(&t->spare);
+    taskspare_take(&t->spare);
     r = r < 0 ? r : start_bawn(t, err);
     if (r == 0)
         taskevents_add(TASK_FD_EVENTS, "state", "{\"state\":\"running\"}");
@@ -333,5 +337,7 @@ int task_perform(const struct task_plan *p, struct err *err) {
         return r;
     end_streams(&t);
     take_result(&t);
-    return write_record(&t, err);
+    r = write_record(&t, err);
+    taskspare_give(&t.spare);
+    return r;
 }

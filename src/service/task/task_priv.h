@@ -7,6 +7,7 @@
 #include "service/task/task.h"
 #include "service/task/taskevents.h"
 #include "service/task/taskmsg.h"
+#include "service/task/taskspare.h"
 
 enum { TASK_CLIENTS_MAX = 8, TASK_INPUTS_MAX = 64, TASK_INPUT_STEP = 64 * 1024 };
 
@@ -31,7 +32,8 @@ struct run_task {
     struct task_record record;
     char tail[512]; /* of stderr */
     size_t tail_len;
-    bool asked;          /* to end */
+    bool asked; /* to end */
+    struct taskspare spare;
     uint64_t give_up_ms; /* streams that are open so long after its end are another's */
 
     struct task_input inputs[TASK_INPUTS_MAX];

@@ -50,6 +50,15 @@ int taskreq_get(const struct buf *b, const char *name, char **ret) {
     return r;
 }
 
+bool taskreq_has(const struct buf *b, const char *name) {
+    struct taskreq_field f;
+
+    for (size_t at = 0; taskreq_next(b, &at, &f) > 0;)
+        if (str_eq(f.name, name))
+            return true;
+    return false;
+}
+
 bool taskreq_flag(const struct buf *b, const char *name) {
     struct taskreq_field f;
 
@@ -144,6 +153,8 @@ int taskreq_argv(const struct buf *b, const char *name, int result_fd, int setup
     if (r >= 0 && setup_fd >= 0)
         r = strv_addf(ret, "--agent-setup=/proc/self/fd/%d", setup_fd);
     r = r < 0 ? r : strv_add(ret, "--no-tty");
+    if (r >= 0 && !taskreq_has(b, "shape.source.path")) /* its workspace is its own */
+        r = strv_add(ret, "--passing");
     r = r < 0 ? r : strv_add(ret, "--quiet");
     r = r < 0 ? r : add_options(b, name, ret);
     return argv_err(r < 0 ? r : add_command(b, ret), err);

@@ -22,6 +22,7 @@ struct taskreq_field {
 int taskreq_next(const struct buf *b, size_t *at, struct taskreq_field *ret);
 /* The first of this name, as a copy; *ret is NULL if there is none. 0 or -errno */
 int taskreq_get(const struct buf *b, const char *name, char **ret);
+bool taskreq_has(const struct buf *b, const char *name);
 bool taskreq_flag(const struct buf *b, const char *name);
 
 /* "bawn", "run", options, "--", the command. name: of the run. setup_fd: of tasksetup.h, in bawn; -1: none. */

