@@ -108,7 +108,7 @@ def measure(stage, place, effort, say):
             if not server.peers["nginx"]:
                 return {"failed": "nginx is not there"}
             gateway.prepare(stage, place, server)
-            return compare(Rungs(stage.bawn, place, deny), effort.gateway_rounds, effort.rounds // 4, effort.gateway_ms, effort.big_megabytes)
+            return compare(Rungs(stage.bawn, place, deny), effort.gateway_rounds, max(effort.rounds // 4, 1), effort.gateway_ms, effort.big_megabytes)
     except (RuntimeError, OSError, subprocess.SubprocessError) as e:
         return {"failed": str(e)}
     finally:

@@ -13,6 +13,7 @@ import mounts
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
+BUILD = os.environ.get("BAWN_BUILD", os.path.join(ROOT, "build"))  # with the library that the helpers link
 TEST_USER = "bawn-test"
 HYBRID = "/sys/fs/cgroup/unified/cgroup.controllers"
 CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-I" + os.path.join(ROOT, "src"), "-include", os.path.join(ROOT, "src/base/banned.h")]
@@ -114,7 +115,7 @@ class Stage:
         """NAME.c of this folder, with `sources` beside it and the library that `make` built."""
         out = os.path.join(self.directory, name)
         files = [os.path.join(HERE, s + ".c") for s in (name, *sources)]
-        subprocess.run([os.environ.get("CC", "cc"), *CFLAGS, *files, "-o", out, os.path.join(ROOT, "build/src/libbawn.a"), "-ljansson", *libraries], check=True)
+        subprocess.run([os.environ.get("CC", "cc"), *CFLAGS, *files, "-o", out, os.path.join(BUILD, "src/libbawn.a"), "-ljansson", *libraries], check=True)
         return out
 
     def copy_bawn(self, path):
