@@ -180,7 +180,7 @@ void castock_refill(struct castock *c) {
         return;
     make_another(c);
     if (c->maker > 0)
-        setpriority(PRIO_PROCESS, (id_t)c->maker, MAKER_NICE); /* nobody waits for it */
+        setpriority(PRIO_PROCESS, (id_t)c->maker, MAKER_NICE); /* no start waits for it */
 }
 
 /* Taking and giving back ------------------------------------------------------------------------------------------------ */
