@@ -160,12 +160,44 @@ def test_bundle_of_the_user(runner, broker, ca):
     assert (path / "stamp").read_text() != (ca / "stamp").read_text()
 
 
+def java_certs(path):
+    """Fingerprints of Java's trust store by alias."""
+    done = subprocess.run([tool("keytool"), "-list", "-keystore", path / "certs/java/cacerts", "-storepass", "changeit"], capture_output=True, text=True, check=True)
+    found = re.findall(r"^(\S+), .*trustedCertEntry, \n.*: (\S+)$", done.stdout, re.M)
+    assert found
+    return dict(found)
+
+
+def test_common_parts(runner, broker, ca):
+    """A CA that is made from what an earlier one left beside it has the same stores, with its own certificate; damaged parts are made again."""
+    home, first = runner.home, java_certs(ca)
+    assert first.pop("bawn")
+    for i, damage in enumerate(("", "cut", "wrong", "folder"), 2):
+        if damage == "cut":
+            os.truncate(home / "host-java", 20)
+        elif damage == "wrong":
+            (home / "host-java").write_bytes(b"x" * 1000)
+        elif damage == "folder":
+            (home / "host-java").unlink()
+            for f in (home / "host-nssdb").glob("*.db"):
+                f.write_bytes(b"no data base")
+        path = home / f"free-{i}"
+        r = runner.run(broker, "--make", path)
+        assert r.rc == 0 and not r.err, r
+        theirs = java_certs(path)
+        assert theirs.pop("bawn") and theirs == first
+        assert (path / "nssdb").is_dir() == (ca / "nssdb").is_dir()
+        if (path / "nssdb").is_dir():
+            listed = subprocess.run([tool("certutil"), "-L", "-a", "-d", f"sql:{path}/nssdb", "-n", "Bawn sandbox CA"], capture_output=True, text=True, check=True)
+            assert listed.stdout.split() == (path / "ca.pem").read_text().split()
+
+
 def test_all_or_nothing(runner, broker, ca):
     before = (ca / "ca.pem").read_bytes()
     r = runner.run(broker, "--make", ca)
     assert r.rc == 125, r
     assert (ca / "ca.pem").read_bytes() == before
-    assert sorted(p.name for p in runner.home.iterdir()) == ["free-1"]
+    assert {p.name for p in runner.home.iterdir()} - {"host-java", "host-nssdb"} == {"free-1"}
     assert runner.run(broker, "--make", runner.home / "no/such/folder").rc == 125
 
 
@@ -334,7 +366,8 @@ def supervisor(runner, castock_program, broker, state):
 
 
 def names(state):
-    return sorted(re.sub(r"-.*", "", p.name) for p in (state / "ca").iterdir())
+    """Of the CAs; what they have in common lies beside them."""
+    return sorted(re.sub(r"-.*", "", p.name) for p in (state / "ca").iterdir() if not p.name.startswith("host-"))
 
 
 def test_stock_is_reused(supervisor, state):
@@ -432,7 +465,7 @@ def test_old_ones_are_thrown_away(runner, supervisor, state, ca):
     assert (path / "certs/ca-certificates.crt").read_text().startswith(mine.read_text())
     other.end()
     assert names(state) == ["free"]
-    stamp = next((state / "ca").iterdir()) / "stamp"
+    stamp = next((state / "ca").glob("free-*")) / "stamp"
     week_ago = stamp.stat().st_mtime - 7 * 86400 - 1
     os.utime(stamp, (week_ago, week_ago))
     third = supervisor({"SSL_CERT_FILE": str(mine)})

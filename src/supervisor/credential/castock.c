@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,6 +27,8 @@
 enum {
     STOCK_MAX = 32, /* free ones; more runs than that at once leave no more behind */
     AGE_MAX_S = 7 * 24 * 3600,
+    STOCK_LOW = 2, /* a second start that comes while the first one's is being made finds one, too */
+    MAKER_NICE = 5,
     WORD_SIZE = 17,
     MESSAGE_MAX = 900
 };
@@ -141,17 +144,43 @@ static int make_ca(const char *path, struct err *err) {
     return r < 0 ? r : wait_for_maker(pid, in, err);
 }
 
-void castock_use(struct castock *c) {
+/* If it fails, the next run waits. */
+static void make_another(struct castock *c) {
     const char *slash = strrchr(c->path, '/'), *word = strrchr(c->path, '-');
-    CLEANUP(freep) char *path = NULL;
+    CLEANUP(freep) char *path = str_dupf("%.*s/free-%s", (int)(slash - c->path), c->path, word + 1);
     pid_t pid = -1;
 
+    if (path && start_maker(path, c->path, -1, &pid, NULL) == 0)
+        c->maker = pid;
+}
+
+void castock_use(struct castock *c) {
     if (c->used)
         return;
     c->used = true;
-    path = str_dupf("%.*s/free-%s", (int)(slash - c->path), c->path, word + 1);
-    if (path && start_maker(path, c->path, -1, &pid, NULL) == 0) /* if it fails, the next run waits */
-        c->maker = pid;
+    if (c->maker <= 0)
+        make_another(c);
+}
+
+static size_t count_free(const char *stock) {
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
+    size_t n = 0;
+
+    dir_open_linked(stock, &d);
+    while ((e = dir_next(&d)))
+        n += str_starts(e->d_name, free_prefix);
+    return n;
+}
+
+void castock_refill(struct castock *c) {
+    CLEANUP(freep) char *stock = c->path ? str_dupf("%.*s", (int)(strrchr(c->path, '/') - c->path), c->path) : NULL;
+
+    if (!stock || c->maker > 0 || count_free(stock) >= STOCK_LOW)
+        return;
+    make_another(c);
+    if (c->maker > 0)
+        setpriority(PRIO_PROCESS, (id_t)c->maker, MAKER_NICE); /* no start waits for it */
 }
 
 /* Taking and giving back ------------------------------------------------------------------------------------------------ */

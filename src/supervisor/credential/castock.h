@@ -12,6 +12,7 @@
  *         certs/      for /etc/ssl/certs: the host's, our certificate in the bundle, with its hash link; java/cacerts
  *         nssdb/      for ~/.pki/nssdb, if the host has certutil
  *         stamp       what certs/ was made from; a CA made from other files, or older than a week, is thrown away
+ *     $XDG_STATE_HOME/bawn/ca/host-java, host-nssdb/    what all of them have in common (broker/ca/host_part.h)
  */
 #pragma once
 
@@ -29,5 +30,7 @@ struct castock {
 int castock_take(const char *state, bool needed, struct castock *ret, struct err *err);
 /* A bawn-broker has its key: it is not given back, and another one is made for the stock while this run goes on. */
 void castock_use(struct castock *c);
+/* For a sandbox that keeps it for long: if few are left, another is made meanwhile, so that the next start finds one. */
+void castock_refill(struct castock *c);
 /* Back to the stock, or away. Waits for the one that is being made, so that no process outlives the run. */
 void castock_done(struct castock *c);

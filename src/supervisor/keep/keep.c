@@ -204,6 +204,7 @@ void keep_is_running(struct keeper *k) {
     keep_save(k, BOX_RUNNING);
     if (keep_answer(k, 0, NULL) < 0)
         keep_stop(k, -1, "the process that started it has ended");
+    castock_refill(&k->session.network.ca);
     malloc_trim(0); /* hundreds of us may wait at once */
 }
 
