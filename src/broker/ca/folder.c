@@ -4,11 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
 #include <openssl/x509.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -16,6 +13,7 @@
 #include "base/macros.h"
 #include "base/str.h"
 #include "broker/ca/ca.h"
+#include "broker/ca/jks.h"
 #include "os/copy.h"
 #include "os/dir.h"
 #include "os/fd.h"
@@ -129,75 +127,6 @@ static int nssdb_make(int dirfd, struct err *err) {
     return r < 0 && r != -ENOENT ? err_sys(err, r, "remove a trust store that could not be made") : 0;
 }
 
-/*
- * Java's own file of trusted certificates (JKS, version 2), because Java reads no PEM. All numbers big-endian:
- *
- *     magic  version  count  { 2 (trusted certificate)  alias  milliseconds since 1970  "X.509"  length  DER }  SHA-1
- *
- * The digest is over the password as UTF-16, the words "Mighty Aphrodite", and the file; it is against accidents, not attackers.
- */
-#define JKS_PASSWORD "changeit" /* Java's default */
-
-enum { JKS_CERTS_MAX = 10000, JKS_MAX = 32 * 1024 * 1024 };
-
-struct jks {
-    struct buf *out;
-    uint32_t n;
-};
-
-enum { JKS_VERSION = 2, JKS_TRUSTED = 2, JKS_AT_COUNT = 8 };
-static const uint32_t jks_magic = 0xfeedfeed;
-
-static void add_number(struct buf *b, uint64_t n, unsigned bytes) {
-    while (bytes--)
-        buf_addc(b, (char)(n >> 8 * bytes & 255));
-}
-
-static void add_jks_string(struct buf *b, const char *s) {
-    add_number(b, strlen(s), 2);
-    buf_adds(b, s);
-}
-
-static void jks_add(struct jks *j, const char *alias, const X509 *cert) {
-    uint8_t *der = NULL;
-    int len = i2d_X509(cert, &der);
-
-    if (len <= 0 || j->n == JKS_CERTS_MAX) {
-        OPENSSL_free(der);
-        j->out->failed = true;
-        return;
-    }
-    add_number(j->out, JKS_TRUSTED, 4);
-    add_jks_string(j->out, alias);
-    add_number(j->out, (uint64_t)time(NULL) * 1000, 8);
-    add_jks_string(j->out, "X.509");
-    add_number(j->out, (uint64_t)len, 4);
-    buf_add(j->out, der, (size_t)len);
-    OPENSSL_free(der);
-    j->n++;
-}
-
-/* -ENOMEM: no memory, or more than fits. */
-static int jks_end(struct jks *j) {
-    static const char password[] = JKS_PASSWORD, words[] = "Mighty Aphrodite";
-    uint8_t digest[EVP_MAX_MD_SIZE], wide[2 * (sizeof password - 1)] = {0};
-    EVP_MD_CTX *md = EVP_MD_CTX_new();
-    unsigned len = 0;
-    bool ok;
-
-    for (size_t i = 0; i < sizeof password - 1; i++)
-        wide[2 * i + 1] = (uint8_t)password[i];
-    for (int i = 0; buf_ok(j->out) && i < 4; i++)
-        j->out->data[JKS_AT_COUNT + i] = (char)(j->n >> 8 * (3 - i) & 255);
-    ok = md && buf_ok(j->out) && EVP_DigestInit_ex(md, EVP_sha1(), NULL) == 1 && EVP_DigestUpdate(md, wide, sizeof wide) == 1 &&
-         EVP_DigestUpdate(md, words, sizeof words - 1) == 1 && EVP_DigestUpdate(md, j->out->data, j->out->len) == 1 &&
-         EVP_DigestFinal_ex(md, digest, &len) == 1;
-    EVP_MD_CTX_free(md);
-    if (ok)
-        buf_add(j->out, digest, len);
-    return ok && buf_ok(j->out) ? 0 : -ENOMEM;
-}
-
 static int put_file(int dirfd, const char *name, const struct buf *b, struct err *err) {
     int r = buf_ok(b) ? file_create_at(dirfd, name, 0644, buf_str(b), b->len) : -ENOMEM;
 
@@ -225,28 +154,12 @@ static int load_bundle(const char *path, struct buf *out, struct err *err) {
     return 0;
 }
 
-/* What is no certificate in the bundle is passed over, as OpenSSL does. */
 static int put_java(int certs, const struct buf *bundle, const struct ca *ca, struct err *err) {
     CLEANUP(buf_done) struct buf b = BUF_INIT(JKS_MAX);
     CLEANUP(closep) int java = -1;
-    BIO *bio = BIO_new_mem_buf(buf_str(bundle), (int)bundle->len);
-    struct jks j = {.out = &b};
-    X509 *cert;
-    int r;
+    int r = jks_write(ca->cert, bundle, &b);
 
-    add_number(&b, jks_magic, 4);
-    add_number(&b, JKS_VERSION, 4);
-    add_number(&b, 0, 4); /* jks_end() knows how many */
-    jks_add(&j, "bawn", ca->cert);
-    while (bio && (cert = PEM_read_bio_X509(bio, NULL, NULL, NULL))) {
-        char alias[32];
-
-        snprintf(alias, sizeof alias, "host-%u", j.n);
-        jks_add(&j, alias, cert);
-        X509_free(cert);
-    }
-    BIO_free(bio);
-    if (jks_end(&j) < 0)
+    if (r < 0)
         return err_oom(err);
     r = make_dir(certs, java_name, &java, err);
     return r < 0 ? r : put_file(java, "cacerts", &b, err);
