@@ -16,8 +16,8 @@ HOST = "host.bawn.internal"
 VALUE = "bench-5f1c9d0e7b6a4832-only-outside"  # of the credential
 PLAIN, TLS, SQUID, MITM = 18080, 18443, 18128, 18129
 NGINX = """
-worker_processes 1; daemon off; pid {d}/nginx.pid; error_log {d}/nginx.err; user {user};
-events {{ worker_connections 4096; }}
+worker_processes 1; worker_rlimit_nofile 16384; daemon off; pid {d}/nginx.pid; error_log {d}/nginx.err; user {user};
+events {{ worker_connections 8192; }}
 http {{ access_log off; keepalive_requests 100000000; keepalive_timeout 600; types {{ }}
     client_body_temp_path {d}/t1; proxy_temp_path {d}/t2; fastcgi_temp_path {d}/t3; uwsgi_temp_path {d}/t4; scgi_temp_path {d}/t5;
     server {{ listen 127.0.0.1:{plain} backlog=4096; listen 127.0.0.1:{tls} ssl backlog=4096; ssl_certificate {d}/cert.pem; ssl_certificate_key {d}/key.pem;
@@ -64,8 +64,10 @@ def wait_for(port, process):
 class Servers:
     """nginx and the peers, on loopback, ended with the block."""
 
-    def __init__(self, directory):
-        self.d = os.path.join(directory, "gateway")
+    def __init__(self, directory, peers=True):
+        self.d = os.path.join(directory, "gateway" if peers else "server")
+        self.with_peers = peers
+        shutil.rmtree(self.d, ignore_errors=True)
         os.mkdir(self.d)
         os.chmod(self.d, 0o755)
         self.running = []
@@ -77,6 +79,8 @@ class Servers:
         with open(f"{self.d}/nginx.conf", "w") as f:
             f.write(NGINX.format(d=self.d, plain=PLAIN, tls=TLS, value=VALUE, user="root" if os.geteuid() == 0 else "nobody"))
         self.peers = {"nginx": self.start(TLS, "nginx", "-c", f"{self.d}/nginx.conf")}
+        if not self.with_peers:
+            return self
         self.peers["squid"] = shutil.which("squid") and self.squid()
         self.peers["mitmproxy"] = shutil.which("mitmdump") and self.start(MITM, "mitmdump", "-q", "--ssl-insecure", "--listen-host", "127.0.0.1", "-p", str(MITM),
                                                                           "--set", f"confdir={self.d}/mitm")

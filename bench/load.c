@@ -9,12 +9,16 @@
  *         -s          TLS
  *         -x H:P      by CONNECT through this proxy
  *         -1          one request only, and the time includes looking the name up
+ *         -r N        so many requests, however long they take
+ *         -k N        so many connections, one after the other, with a request each; all stay open to the end
+ *         -w MS       and so much longer, which does not count
  *
  * Prints {"requests": N, "bytes": N, "seconds": S, "errors": N}; the seconds begin when a connection has had its first answer, which
  * is not counted, so that nobody's start is in the figures. Certificates are not verified: that costs every contender the same, and
  * proxies have CAs of their own.
  */
 #include <errno.h>
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
@@ -23,6 +27,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,7 +37,8 @@ enum { BUFFER = 256 * 1024, HEAD_MAX = 16 * 1024 };
 struct target {
     const char *host, *port, *path, *proxy_host, *proxy_port;
     bool tls, fresh, once;
-    long ms;
+    long ms, hold_ms;
+    unsigned long most, keep; /* 0: no such number */
     SSL_CTX *ctx;
     struct addrinfo *address; /* of what is connected to; the name is looked up once, in every variant */
 };
@@ -162,11 +168,32 @@ static void *work(void *arg) {
         }
         if (n < 0 || w->t->fresh)
             link_close(&l);
-        if (w->errors > 20 || w->t->once)
+        if (w->errors > 20 || w->t->once || (w->t->most && w->requests == w->t->most))
             break;
     }
     w->seconds = now() - begin;
     link_close(&l);
+    free(buf);
+    return NULL;
+}
+
+/* As work(), but each request has a connection of its own, and none is closed before the last one is open. */
+static void *work_kept(void *arg) {
+    struct worker *w = arg;
+    struct link *links = calloc(w->t->keep, sizeof *links);
+    char *buf = malloc(BUFFER + 1);
+    double begin = now();
+
+    for (unsigned long i = 0; links && buf && i < w->t->keep && w->errors <= 20; i++) {
+        long n = link_open(&links[i], w->t, buf) ? ask(&links[i], w->t, buf) : -1;
+
+        w->errors += n < 0;
+        w->requests += n >= 0;
+        w->bytes += n >= 0 ? (unsigned long)n : 0;
+    }
+    w->seconds = now() - begin;
+    usleep((useconds_t)w->t->hold_ms * 1000);
+    free(links); /* the end of the process closes them */
     free(buf);
     return NULL;
 }
@@ -191,7 +218,7 @@ static int run(struct target *t, size_t n) {
     begin = t->once ? begin : now();
     for (size_t i = 0; i < n; i++) {
         w[i].t = t;
-        pthread_create(&w[i].thread, NULL, work, &w[i]);
+        pthread_create(&w[i].thread, NULL, t->keep ? work_kept : work, &w[i]);
     }
     for (size_t i = 0; i < n; i++) {
         pthread_join(w[i].thread, NULL);
@@ -207,12 +234,21 @@ static int run(struct target *t, size_t n) {
     return sum.requests ? 0 : 1;
 }
 
+static void allow_files(unsigned long n) {
+    struct rlimit l;
+
+    if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < n + 64) {
+        l.rlim_cur = l.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &l);
+    }
+}
+
 int main(int argc, char **argv) {
     struct target t = {.ms = 1000};
     size_t connections = 1;
     int c;
 
-    while ((c = getopt(argc, argv, "c:t:nsx:1")) != -1) {
+    while ((c = getopt(argc, argv, "c:t:nsx:1r:k:w:")) != -1) {
         if (c == 'c')
             connections = strtoul(optarg, NULL, 10);
         else if (c == 't')
@@ -223,6 +259,14 @@ int main(int argc, char **argv) {
             t.fresh = t.once = true;
         else if (c == 's')
             t.tls = true;
+        else if (c == 'k')
+            t.keep = strtoul(optarg, NULL, 10);
+        else if (c == 'w')
+            t.hold_ms = strtol(optarg, NULL, 10);
+        else if (c == 'r') {
+            t.most = strtoul(optarg, NULL, 10);
+            t.ms = LONG_MAX / 1000;
+        }
         else if (c == 'x') {
             t.proxy_host = strsep(&optarg, ":");
             t.proxy_port = optarg;
@@ -234,5 +278,6 @@ int main(int argc, char **argv) {
     t.host = argv[optind];
     t.port = argv[optind + 1];
     t.path = argv[optind + 2];
+    allow_files(t.keep);
     return run(&t, connections);
 }

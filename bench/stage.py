@@ -19,7 +19,7 @@ HYBRID = "/sys/fs/cgroup/unified/cgroup.controllers"
 CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-I" + os.path.join(ROOT, "src"), "-include", os.path.join(ROOT, "src/base/banned.h")]
 
 
-@dataclass
+@dataclass(eq=False)
 class Place:
     """One user's corner: everything the contenders may see of him."""
     column: str  # "root" or "user"

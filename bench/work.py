@@ -12,9 +12,11 @@ import time
 import statistics
 
 import trees
+from stage import ROOT
 
 HOST, MODES = "host", ("direct", "overlay")
 SECONDS_MAX = 600
+SOURCES = os.path.join(ROOT, "build", "bench-peers", "source")  # by bench/setup
 NPM = ["npm", "ci", "--offline", "--no-audit", "--no-fund", "--ignore-scripts"]
 
 
@@ -110,6 +112,24 @@ class Compile:
                 os.unlink(os.path.join(self.root, name))
 
 
+class Package:
+    """A source package of Debian that needs nothing but a compiler: bzip2."""
+
+    def __init__(self, place, root):
+        self.place, self.root = place, root
+        self.name = "bzip2 of Debian, make -j2"
+        archive = next((os.path.join(SOURCES, n) for n in sorted(os.listdir(SOURCES)) if n.startswith("bzip2_") and ".orig.tar" in n), None)
+        if not archive:
+            raise RuntimeError(f"its source is not in {SOURCES} (bench/setup)")
+        os.makedirs(root)
+        subprocess.run(["tar", "-xf", archive, "-C", root, "--strip-components=1", "--no-same-owner"], check=True)
+        trees.give(place, root)
+        self.command = ["make", "-s", "-j2", "libbz2.a", "bzip2", "bzip2recover"]
+
+    def prepare(self):
+        quietly(self.place, ["make", "-s", "clean"], self.root)
+
+
 def jobs(stage, place, effort, say):
     """Those that can be done here."""
     top = os.path.join(place.directory, "work")
@@ -117,7 +137,7 @@ def jobs(stage, place, effort, say):
     place.own(top)
     io = stage.io
     makers = [lambda: Checkout(place, os.path.join(top, "checkout"), effort.work_files), lambda: Remove(place, os.path.join(top, "remove"), effort.work_files, io),
-              lambda: Compile(place, os.path.join(top, "compile"), effort.c_files)]
+              lambda: Compile(place, os.path.join(top, "compile"), effort.c_files), lambda: Package(place, os.path.join(top, "package"))]
     if shutil.which("npm"):
         makers.append(lambda: Install(place, os.path.join(top, "npm"), effort.work_packages, 60))
     for make in makers:

@@ -21,12 +21,14 @@
 #include "broker/serve.h"
 #include "os/fd.h"
 
-enum { FIRST_CLOSED = BROKER_FD_SUPERVISOR + 1 };
+enum { FIRST_CLOSED = BROKER_FD_SUPERVISOR + 1, LATER_NICE = 10 };
 
 static int make(const char *path, const char *like, struct err *err) {
     struct trust_source from;
 
     umask(022);
+    if (like) /* for a later run: this one goes first */
+        (void)!nice(LATER_NICE);
     trust_find(getenv("SSL_CERT_FILE"), &from);
     return folder_make(path, like, &from, err);
 }

@@ -4,11 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
 #include <openssl/x509.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -16,25 +13,16 @@
 #include "base/macros.h"
 #include "base/str.h"
 #include "broker/ca/ca.h"
-#include "broker/ca/host_part.h"
+#include "broker/ca/jks.h"
+#include "broker/ca/nssdb.h"
 #include "os/copy.h"
 #include "os/dir.h"
 #include "os/fd.h"
 #include "os/file.h"
 #include "os/process.h"
 #include "os/remove.h"
-#include "os/spawn.h"
 
-static const char bundle_name[] = "ca-certificates.crt", own_name[] = "bawn-ca.pem", java_name[] = "java",
-                  host_java[] = "host-java";
-
-struct making {
-    const struct trust_source *from;
-    char stamp[TRUST_STAMP_SIZE];
-    struct ca ca;
-    int like;  /* certs/ of another such folder; -1: none */
-    int stock; /* where the folder will be, and host_part.h's files are */
-};
+static const char bundle_name[] = "ca-certificates.crt", own_name[] = "bawn-ca.pem", java_name[] = "java";
 
 /* What /usr holds is there inside, read-only; a name without slash stays in the folder. */
 static bool works_inside(const char *target) {
@@ -104,141 +92,6 @@ int folder_copy_certs(const char *from, int to, int like, const char *const *ski
     return r;
 }
 
-/* The trust store of browsers (NSS), made by NSS's own certutil where that is installed. */
-static const char program[] = "/usr/bin/certutil", folder[] = "nssdb", empty_folder[] = "host-nssdb";
-static const char *const files[] = {"cert9.db", "key4.db", "pkcs11.txt", NULL};
-
-/* It works in the folder, because it writes the path that it gets into a file that the sandbox sees. */
-static bool run_certutil(int dirfd, char *const argv[]) {
-    return spawn_run(&(struct spawn){.path = program, .argv = argv, .cwd = dirfd}) == 0;
-}
-
-/* The next CA begins with a copy of it. Appears whole; after a power cut it may be damaged, and is made again then. */
-static void keep_empty(int dirfd, int stock) {
-    if (host_part_copy(dirfd, folder, dirfd, empty_folder, files) == 0 &&
-        renameat2(dirfd, empty_folder, stock, empty_folder, RENAME_NOREPLACE) < 0)
-        remove_tree(dirfd, empty_folder);
-}
-
-static bool make_empty(int dirfd, int stock) {
-    char *create[] = {"certutil", "-N", "-d", "sql:nssdb", "--empty-password", NULL};
-
-    if (mkdirat(dirfd, folder, 0755) < 0 || !run_certutil(dirfd, create))
-        return false;
-    keep_empty(dirfd, stock);
-    return true;
-}
-
-static bool add_cert(int dirfd) {
-    char *add[] = {"certutil", "-A", "-d", "sql:nssdb", "-n", "Bawn sandbox CA", "-t", "C,,", "-i", "ca.pem", NULL};
-
-    if (!run_certutil(dirfd, add))
-        return false;
-    for (size_t i = 0; files[i]; i++) {
-        char name[64];
-
-        snprintf(name, sizeof name, "%s/%s", folder, files[i]);
-        if (fchmodat(dirfd, name, 0644, 0) < 0)
-            return false;
-    }
-    return true;
-}
-
-static bool make_nssdb(int dirfd, int stock) {
-    if (host_part_copy(stock, empty_folder, dirfd, folder, files) == 0) {
-        if (add_cert(dirfd))
-            return true;
-        remove_tree(stock, empty_folder); /* of another version, or damaged */
-        remove_tree(dirfd, folder);
-    }
-    return make_empty(dirfd, stock) && add_cert(dirfd);
-}
-
-/* Browsers are few and this is for them alone: if certutil fails there is no nssdb/. */
-static int nssdb_make(int dirfd, int stock, struct err *err) {
-    int r;
-
-    if (access(program, X_OK) < 0 || make_nssdb(dirfd, stock))
-        return 0;
-    r = remove_tree(dirfd, folder);
-    return r < 0 && r != -ENOENT ? err_sys(err, r, "remove a trust store that could not be made") : 0;
-}
-
-/*
- * Java's own file of trusted certificates (JKS, version 2), because Java reads no PEM. All numbers big-endian:
- *
- *     magic  version  count  { 2 (trusted certificate)  alias  milliseconds since 1970  "X.509"  length  DER }  SHA-1
- *
- * The digest is over the password as UTF-16, the words "Mighty Aphrodite", and the file; it is against accidents, not attackers.
- */
-#define JKS_PASSWORD "changeit" /* Java's default */
-
-enum { JKS_CERTS_MAX = 10000, JKS_MAX = 32 * 1024 * 1024 };
-
-struct jks {
-    struct buf *out;
-    uint32_t n;
-};
-
-enum { JKS_VERSION = 2, JKS_TRUSTED = 2, JKS_AT_COUNT = 8 };
-static const uint32_t jks_magic = 0xfeedfeed;
-
-static void add_number(struct buf *b, uint64_t n, unsigned bytes) {
-    while (bytes--)
-        buf_addc(b, (char)(n >> 8 * bytes & 255));
-}
-
-static void add_jks_string(struct buf *b, const char *s) {
-    add_number(b, strlen(s), 2);
-    buf_adds(b, s);
-}
-
-static void jks_add(struct jks *j, const char *alias, const X509 *cert) {
-    uint8_t *der = NULL;
-    int len = i2d_X509(cert, &der);
-
-    if (len <= 0 || j->n == JKS_CERTS_MAX) {
-        OPENSSL_free(der);
-        j->out->failed = true;
-        return;
-    }
-    add_number(j->out, JKS_TRUSTED, 4);
-    add_jks_string(j->out, alias);
-    add_number(j->out, (uint64_t)time(NULL) * 1000, 8);
-    add_jks_string(j->out, "X.509");
-    add_number(j->out, (uint64_t)len, 4);
-    buf_add(j->out, der, (size_t)len);
-    OPENSSL_free(der);
-    j->n++;
-}
-
-static uint32_t read_number(const char *at) {
-    const uint8_t *b = (const uint8_t *)at;
-
-    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
-}
-
-/* -ENOMEM: no memory, or more than fits. */
-static int jks_end(struct jks *j) {
-    static const char password[] = JKS_PASSWORD, words[] = "Mighty Aphrodite";
-    uint8_t digest[EVP_MAX_MD_SIZE], wide[2 * (sizeof password - 1)] = {0};
-    EVP_MD_CTX *md = EVP_MD_CTX_new();
-    unsigned len = 0;
-    bool ok;
-
-    for (size_t i = 0; i < sizeof password - 1; i++)
-        wide[2 * i + 1] = (uint8_t)password[i];
-    for (int i = 0; buf_ok(j->out) && i < 4; i++)
-        j->out->data[JKS_AT_COUNT + i] = (char)(j->n >> 8 * (3 - i) & 255);
-    ok = md && buf_ok(j->out) && EVP_DigestInit_ex(md, EVP_sha1(), NULL) == 1 && EVP_DigestUpdate(md, wide, sizeof wide) == 1 &&
-         EVP_DigestUpdate(md, words, sizeof words - 1) == 1 && EVP_DigestUpdate(md, j->out->data, j->out->len) == 1 &&
-         EVP_DigestFinal_ex(md, digest, &len) == 1;
-    EVP_MD_CTX_free(md);
-    if (ok)
-        buf_add(j->out, digest, len);
-    return ok && buf_ok(j->out) ? 0 : -ENOMEM;
-}
-
 static int put_file(int dirfd, const char *name, const struct buf *b, struct err *err) {
     int r = buf_ok(b) ? file_create_at(dirfd, name, 0644, buf_str(b), b->len) : -ENOMEM;
 
@@ -266,45 +119,12 @@ static int load_bundle(const char *path, struct buf *out, struct err *err) {
     return 0;
 }
 
-/* How many, and the records. What is no certificate in the bundle is passed over, as OpenSSL does. */
-static void make_host_java(const struct buf *bundle, struct buf *out) {
-    BIO *bio = BIO_new_mem_buf(buf_str(bundle), (int)bundle->len);
-    struct jks j = {.out = out};
-    X509 *cert;
-
-    add_number(out, 0, 4);
-    while (bio && (cert = PEM_read_bio_X509(bio, NULL, NULL, NULL))) {
-        char alias[32];
-
-        snprintf(alias, sizeof alias, "host-%u", j.n + 1);
-        jks_add(&j, alias, cert);
-        X509_free(cert);
-    }
-    BIO_free(bio);
-    for (int i = 0; buf_ok(out) && i < 4; i++)
-        out->data[i] = (char)(j.n >> 8 * (3 - i) & 255);
-}
-
-static int put_java(int certs, const struct making *m, const struct buf *bundle, struct err *err) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(JKS_MAX), host = BUF_INIT(JKS_MAX);
+static int put_java(int certs, const struct buf *bundle, const struct ca *ca, struct err *err) {
+    CLEANUP(buf_done) struct buf b = BUF_INIT(JKS_MAX);
     CLEANUP(closep) int java = -1;
-    struct jks j = {.out = &b};
-    int r;
+    int r = jks_write(ca->cert, bundle, &b);
 
-    if (!host_part_read(m->stock, host_java, m->stamp, &host) || host.len < 4) {
-        buf_clear(&host);
-        make_host_java(bundle, &host);
-        if (!buf_ok(&host))
-            return err_oom(err);
-        host_part_write(m->stock, host_java, m->stamp, &host);
-    }
-    add_number(&b, jks_magic, 4);
-    add_number(&b, JKS_VERSION, 4);
-    add_number(&b, 0, 4); /* jks_end() knows how many */
-    jks_add(&j, "bawn", m->ca.cert);
-    j.n += read_number(host.data);
-    buf_add(&b, host.data + 4, host.len - 4);
-    if (jks_end(&j) < 0)
+    if (r < 0)
         return err_oom(err);
     r = make_dir(certs, java_name, &java, err);
     return r < 0 ? r : put_file(java, "cacerts", &b, err);
@@ -324,41 +144,36 @@ static int link_hash(int certs, const struct ca *ca, struct err *err) {
     return err_sys(err, -errno, "link the certificate of the sandbox");
 }
 
-static int put_certs(int dirfd, const struct making *m, struct err *err) {
+static int put_certs(int dirfd, int like, const struct ca *ca, const struct trust_source *from, struct err *err) {
     static const char *const ours[] = {bundle_name, own_name, java_name, NULL};
     CLEANUP(buf_done) struct buf bundle = BUF_INIT(TRUST_BUNDLE_MAX), pem = BUF_INIT(CA_PEM_MAX);
     CLEANUP(closep) int certs = -1;
     int r = make_dir(dirfd, "certs", &certs, err);
 
-    r = r < 0 ? r : load_bundle(m->from->bundle, &bundle, err);
-    r = r < 0 ? r : folder_copy_certs(m->from->folder, certs, m->like, ours, err);
-    r = r < 0 ? r : put_java(certs, m, &bundle, err);
+    r = r < 0 ? r : load_bundle(from->bundle, &bundle, err);
+    r = r < 0 ? r : folder_copy_certs(from->folder, certs, like, ours, err);
+    r = r < 0 ? r : put_java(certs, &bundle, ca, err);
     if (r < 0)
         return r;
-    if (ca_pem(&m->ca, &pem) < 0)
+    if (ca_pem(ca, &pem) < 0)
         return err_oom(err);
     buf_add(&bundle, pem.data, pem.len);
     r = put_file(certs, bundle_name, &bundle, err);
     r = r < 0 ? r : put_file(certs, own_name, &pem, err);
-    return r < 0 ? r : link_hash(certs, &m->ca, err);
-}
-
-static void making_done(struct making *m) {
-    ca_done(&m->ca);
-    closep(&m->stock);
+    return r < 0 ? r : link_hash(certs, ca, err);
 }
 
 static int fill_folder(int dirfd, int like, const struct trust_source *from, struct err *err) {
-    CLEANUP(making_done)
-    struct making m = {.from = from, .like = like, .stock = openat(dirfd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    CLEANUP(ca_done) struct ca ca = {0};
     CLEANUP(buf_done) struct buf stamp = BUF_INIT(TRUST_STAMP_SIZE);
-    int r = m.stock < 0 ? err_sys(err, -errno, "open the folder of certificate authorities") : ca_make(&m.ca, err);
+    char line[TRUST_STAMP_SIZE];
+    int r = ca_make(&ca, err);
 
-    trust_stamp(from, m.stamp); /* before reading: what changes meanwhile makes this one old */
-    buf_adds(&stamp, m.stamp);
-    r = r < 0 ? r : ca_write(&m.ca, dirfd, err);
-    r = r < 0 ? r : put_certs(dirfd, &m, err);
-    r = r < 0 ? r : nssdb_make(dirfd, m.stock, err);
+    trust_stamp(from, line); /* before reading: what changes meanwhile makes this one old */
+    buf_adds(&stamp, line);
+    r = r < 0 ? r : ca_write(&ca, dirfd, err);
+    r = r < 0 ? r : put_certs(dirfd, like, &ca, from, err);
+    r = r < 0 ? r : nssdb_make(dirfd, err);
     return r < 0 ? r : put_file(dirfd, "stamp", &stamp, err);
 }
 

@@ -12,7 +12,7 @@
  *         certs/      for /etc/ssl/certs: the host's, our certificate in the bundle, with its hash link; java/cacerts
  *         nssdb/      for ~/.pki/nssdb, if the host has certutil
  *         stamp       what certs/ was made from; a CA made from other files, or older than a week, is thrown away
- *     $XDG_STATE_HOME/bawn/ca/host-java, host-nssdb/    what all of them have in common (broker/ca/host_part.h)
+ *     $XDG_STATE_HOME/bawn/ca/host-nssdb/                 what all nssdb/ begin with (broker/ca/nssdb.h)
  */
 #pragma once
 
