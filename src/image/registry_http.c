@@ -148,6 +148,8 @@ static int turn(struct registry *g, struct registry_want *w, struct err *err) {
         err_set(err, -ETIMEDOUT, "registry '%s' does not answer, or sends nothing for %d s", g->ref.host, STALLED_S);
     else
         err_set(err, -EHOSTUNREACH, "cannot get it from registry '%s': %s", g->ref.host, curl_easy_strerror(code));
+    if (code == CURLE_OPERATION_TIMEDOUT && !w->got)
+        return err->code; /* it had long enough to say a word */
     return code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_SSL_CACERT_BADFILE || code == CURLE_PEER_FAILED_VERIFICATION ||
                    code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST
                ? err->code

@@ -7,9 +7,11 @@ import http.server
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -166,6 +168,93 @@ def test_it_recovers(runner, layout):
         assert r.rc == 0, r
         ranges = [headers["Range"] for kind, path, headers in server.seen if "Range" in headers]
         assert ranges and all(r != "bytes=0-" for r in ranges), server.seen
+
+
+def dribble(part, pause):
+    """A registry that sends blobs in parts of so many bytes, with a pause before each; pause(h) False: no more comes."""
+    def how(h, kind):
+        if kind != "blobs":
+            return False
+        data = (h.server.layout / "blobs/sha256" / h.path.rsplit(":", 1)[1]).read_bytes()
+        start = int(h.headers.get("Range", "bytes=0-")[6:-1])
+        h.send_response(206 if start else 200)
+        if start:
+            h.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
+        h.send_header("Content-Length", str(len(data) - start))
+        h.end_headers()
+        for at in range(start, len(data), part):
+            if not pause(h):
+                h.close_connection = True
+                break
+            h.wfile.write(data[at:at + part])
+        return True
+
+    return how
+
+
+def test_a_slow_registry(runner, layout):
+    """Slow is no failure, as long as something comes."""
+    with Trouble(layout, dribble(20_000, lambda h: time.sleep(0.05) is None)) as server:
+        r = runner.bawn("image", "pull", server.ref)
+        assert r.rc == 0, r
+    assert names(runner)[1] == {"layers": 2, "configs": 1, "refs": 1, "partial": 0, "pulls": 0}
+
+
+@pytest.mark.parametrize("how", ["interrupted", "killed"])
+def test_a_registry_that_says_nothing_more(runner, layout, how):
+    """In the middle of a layer: ^C and kill -9 end the wait, the store is as it was, and the next try goes on where it was."""
+    waits, goes_on = threading.Event(), threading.Event()
+    sent = {}
+
+    def pause(h):
+        sent[h.path] = sent.get(h.path, 0) + 1
+        if sent[h.path] < 4:
+            return True
+        waits.set()
+        goes_on.wait()
+        return False
+
+    with Trouble(layout, dribble(30_000, pause)) as server:
+        p = runner.popen(runner.path, "image", "pull", server.ref, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        waits.wait()
+        p.send_signal(signal.SIGINT if how == "interrupted" else signal.SIGKILL)
+        err = p.communicate()[1]
+        goes_on.set()
+        assert p.returncode not in (0, 64), err
+        assert names(runner)[0] == set() and names(runner)[1]["refs"] == 0
+        server.how, server.seen = (lambda h, kind: False), []
+        assert runner.bawn("image", "pull", server.ref).rc == 0
+    assert runner.bawn("image", "prune").rc == 0  # what the killed one was about to make
+    assert names(runner)[1] == {"layers": 2, "configs": 1, "refs": 1, "partial": 0, "pulls": 0}
+
+
+@pytest.mark.parametrize("runner", ["root", "user"] if os.environ.get("BAWN_ALL") else ["user"], indirect=True)
+def test_a_registry_that_never_answers(runner, layout):
+    """Half a minute without a byte is given up, once."""
+    end = threading.Event()
+    with Trouble(layout, lambda h, kind: end.wait() and False) as server:
+        r = runner.bawn("image", "pull", server.ref)
+        end.set()
+        assert r.rc == 125 and b"sends nothing for 30 s" in r.err and len(server.seen) == 1, r
+        assert names(runner) == (set(), NOTHING)
+
+
+def test_no_space_while_getting_it(root_runner):
+    """The disk fills up while a layer comes from a registry."""
+    runner = root_runner
+    place = runner.mkdir(runner.top / "small")
+    write_layout(runner.top / "l", [base(), tar([F("t/x", os.urandom(8 << 20))])])
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=5m", "none", place], check=True)
+    try:
+        env = {"XDG_STATE_HOME": str(place)}
+        with Trouble(share(runner.top / "l")) as server:
+            r = runner.bawn("image", "pull", server.ref, env=env)
+            assert r.rc == 125 and b"No space left on device" in r.err, r
+            assert runner.bawn("image", "ls", "--json", env=env).json() == []
+            subprocess.run(["mount", "-o", "remount,size=64m", place], check=True)
+            assert runner.bawn("image", "pull", server.ref, env=env).rc == 0
+    finally:
+        subprocess.run(["umount", place], check=True)
 
 
 def test_a_download_is_continued(runner, layout):

@@ -37,8 +37,8 @@ struct root_walk {
 /* What not every user may read, and what does not fit into the simplest kind of tar file, is for a mount. */
 static bool fits(const struct root_walk *w, const struct root_entry *e) {
     mode_t all = S_ISDIR(e->st->st_mode) ? 05 : 04;
-    bool readable = S_ISLNK(e->st->st_mode) || (e->st->st_mode & all) == all;
-    bool known = S_ISLNK(e->st->st_mode) || S_ISDIR(e->st->st_mode) || S_ISREG(e->st->st_mode);
+    bool readable = e->link || (e->st->st_mode & all) == all;
+    bool known = e->link || S_ISDIR(e->st->st_mode) || S_ISREG(e->st->st_mode);
 
     return readable && known && strlen(e->path) <= TAR_NAME_MAX && (!e->link || strlen(e->link) <= TAR_NAME_MAX) &&
            w->entries <= ENTRIES_MAX && w->bytes <= BYTES_MAX;
@@ -64,17 +64,15 @@ static int walk_entry(struct root_walk *w, int dir, const char *name, const char
     char link[TAR_NAME_MAX + 2];
     struct stat st;
     struct root_entry e = {.dir = dir, .name = name, .path = path, .st = &st};
-    ssize_t len;
+    ssize_t len = follow ? -1 : readlinkat(dir, name, link, sizeof link - 1); /* most are links, of which this says all */
     int r;
 
-    if (fstatat(dir, name, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
-        return -errno;
-    if (S_ISLNK(st.st_mode)) {
-        len = readlinkat(dir, name, link, sizeof link - 1);
-        if (len < 0)
-            return -errno;
+    if (len >= 0) {
         link[len] = 0;
         e.link = link;
+        st = (struct stat){.st_mode = S_IFLNK | 0777};
+    } else if (fstatat(dir, name, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0) {
+        return -errno;
     }
     w->entries++;
     w->bytes += S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;

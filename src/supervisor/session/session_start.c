@@ -72,7 +72,8 @@ static int start_rung(struct session *s, const struct session_how *how, enum run
     if (r == 0 && s->planned)
         r = s->planned(s->arg, s, err);
     if (r == 0 && s->stage.have)
-        clock_pass(s->stage.begun_ns); /* what changes from now on has a later time; most of the wait was for something */
+        /* what changes from now on has a later time; most of the wait was for something */
+        clock_pass(MAX_OF(s->stage.begun_ns, s->stage.made_ns));
     r = r < 0 ? r : s->engine->start(&req, &s->sandbox, ret_next, err);
     if (r < 0)
         session_finish(s);

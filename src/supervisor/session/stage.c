@@ -242,6 +242,7 @@ int stage_begin(struct stage *st, const struct run_options *opt, const char *nam
     sweep_killed(st, facts->workspace);
     r = make_folder(st, facts, err);
     r = r < 0 ? r : begin[st->mode](st, facts, err);
+    st->made_ns = clock_coarse();
     if (r >= 0) {     /* from here on what is in there counts */
         if (st->new_) /* else what is in upper/ is compared with the beginning of the first run */
             st->rd.info.begun_ns = st->begun_ns;

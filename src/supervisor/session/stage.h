@@ -24,6 +24,7 @@ struct stage {
     const struct lookalikes *tracked; /* of what is hidden, what git tracks; may be NULL */
     enum workspace_mode mode;
     uint64_t begun_ns;
+    uint64_t made_ns;    /* when all that the sandbox works on was there: what it changes is to have a later time */
     uint64_t save_at_ms; /* of clock_ms(): run.json is to be on the disk by then; 0: it is */
     char *runs;          /* folder of the runs; NULL: the user has no home */
     struct rundir rd;

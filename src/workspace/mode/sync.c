@@ -355,10 +355,7 @@ static int first_copy(struct rundir *rd, int workspace, const struct ignore *hid
         r = copytree_trim(tree, m, err);
     if (r == 0)
         r = finish_tree(tree, workspace, err);
-    if (r < 0)
-        return r;
-    clock_pass(clock_coarse());
-    return manifest_save(m, rd->fd, MANIFEST, err);
+    return r < 0 ? r : manifest_save(m, rd->fd, MANIFEST, err);
 }
 
 int sync_copy_in(struct rundir *rd, int workspace, const struct ignore *hidden, const struct progress *p, struct strv *notes,

@@ -13,7 +13,8 @@
 
 /* Fills rd's tree/ from the workspace and writes the manifest; resumable: what is there and unchanged stays. Files that change
  * while they are read are read again; devices, FIFOs and sockets are left out and named in notes. If the run has a copy
- * already, only what the host changed since is carried into it; what the sandbox changed too waits for sync_both(). */
+ * already, only what the host changed since is carried into it; what the sandbox changed too waits for sync_both(). Before anything
+ * changes the copy, clock_pass() a time after this: such a change has another ctime than the manifest. */
 int sync_copy_in(struct rundir *rd, int workspace, const struct ignore *hidden, const struct progress *p, struct strv *notes,
                  struct err *err);
 

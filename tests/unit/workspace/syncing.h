@@ -2,6 +2,7 @@
 /* For tests of sync: copies and syncs a workspace by given rules, in a run called demo. */
 #pragma once
 
+#include "os/clock.h"
 #include "sides.h"
 #include "workspace/hide/ignore.h"
 #include "workspace/mode/sync.h"
@@ -16,8 +17,10 @@ static inline struct ignore *rules(const char *text) {
 static inline int copy_in_by(struct sides *s, const char *hide, const struct progress *p, struct strv *notes, struct err *err) {
     CLEANUP(ignore_freep) struct ignore *ig = rules(hide);
     struct rundir rd = {.name = (char *)"demo", .fd = s->run, .lock = -1};
+    int r = sync_copy_in(&rd, s->host, ig, p, notes, err);
 
-    return sync_copy_in(&rd, s->host, ig, p, notes, err);
+    clock_pass(clock_coarse());
+    return r;
 }
 
 static inline void copy_in(struct sides *s, const char *hide) {
