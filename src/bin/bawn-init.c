@@ -104,27 +104,27 @@ static int check_link(const struct init *in, struct err *err) {
 }
 
 /* Sent before we were started. */
-static int receive_gate(const struct init *in, int *ret, struct err *err) {
+static int receive_gate(const struct init *in, int ret[static GUARD_GATE_FDS], struct err *err) {
     struct init_msg msg = {0};
-    size_t n_fds = 1;
+    size_t n_fds = GUARD_GATE_FDS;
 
     if (!(in->start.flags & INIT_FLAG_SOCKETS))
         return 0;
-    if (sock_recv(in->control, &msg, sizeof msg, ret, &n_fds) != (long)sizeof msg || msg.type != INIT_MSG_NETWORK || n_fds != 1)
+    if (sock_recv(in->control, &msg, sizeof msg, ret, &n_fds) != (long)sizeof msg || msg.type != INIT_MSG_NETWORK || n_fds < 1)
         return err_set(err, -EPROTO, "no way to the gate came with the start message");
     return 0;
 }
 
 static int set_up(struct init *in, struct err *err) {
     bool pid1 = !(in->start.flags & INIT_FLAG_NO_PIDNS), guard = in->start.flags & (INIT_FLAG_GUARD | INIT_FLAG_SOCKETS);
-    int gate = -1, r = 0;
+    int gate[GUARD_GATE_FDS] = {-1, -1, -1}, r = 0;
 
     /* Killing us ends the sandbox only where we are PID 1; elsewhere the closed socket tells us to end it. */
     prctl(pid1 ? PR_SET_PDEATHSIG : PR_SET_CHILD_SUBREAPER, pid1 ? SIGKILL : 1);
     set_signals(in);
     if (setsid() < 0 && getsid(0) != getpid()) /* container runtimes made us the leader of one */
         return err_sys(err, -errno, "own session");
-    r = receive_gate(in, &gate, err);
+    r = receive_gate(in, gate, err);
     if (r == 0 && in->start.flags & INIT_FLAG_TTY)
         r = terminal_open(in, err);
     if (r == 0 && guard)

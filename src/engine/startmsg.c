@@ -87,7 +87,7 @@ static int socket_rules(const struct plan *p, struct start_message *m, struct er
     for (size_t i = 0; r >= 0 && i < p->n_steps; i++) {
         const struct step *s = &p->steps[i];
 
-        if (s->kind == STEP_RO && (str_eq(s->to, PLAN_SSH_SOCKET) || str_eq(s->to, PLAN_CREDENTIAL_SOCKET)))
+        if (plan_is_socket(s))
             r = add_rule(m, INIT_ACCESS_SOCKET, false, rung_has_root(p->rung) ? s->to : s->from, err);
     }
     return r;
@@ -105,6 +105,8 @@ static int bare_rules(const struct plan *p, struct start_message *m, struct err 
     for (size_t i = 0; r >= 0 && i < p->n_steps; i++) {
         const struct step *s = &p->steps[i];
 
+        if (plan_is_socket(s)) /* the guard connects to it, and may not be able to go there */
+            continue;
         if (s->kind == STEP_RO)
             r = add_rule(m, INIT_ACCESS_EXEC, true, s->from, err);
         else if (s->kind == STEP_WORKSPACE || s->kind == STEP_EXTRA)

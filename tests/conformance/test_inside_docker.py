@@ -12,7 +12,7 @@ import tempfile
 import pytest
 
 from daemons import Docker
-from network_fixtures import Net, inter_net  # noqa: F401
+from network_fixtures import Net, inter_net, servers  # noqa: F401
 
 IMAGE = "bawn-test-host"
 
@@ -111,3 +111,27 @@ def test_files_outside_of_the_workspace_are_out_of_reach(contained):
     r = contained.inside("sh", "-c", f"cat {secret}; echo x > {runner.home}/planted; echo made > made; id -u")
     assert r.returncode == 0 and r.stdout == b"%d\n" % runner.user.pw_uid, r
     assert not (runner.home / "planted").exists() and (runner.workspace / "made").read_text() == "made\n"
+
+
+@pytest.fixture
+def nginx(inter_net):  # noqa: F811
+    server = servers.nginx(inter_net)
+    yield server
+    server.end()
+
+
+WORK = """
+git clone -q https://dev.example.com/demo.git one && cat one/README
+npm="npm --registry https://dev.example.com/npm/ --no-audit --no-fund --no-update-notifier"
+mkdir js && cd js && echo '{"name": "x", "version": "1.0.0", "dependencies": {"demo": "1.0.0"}}' > package.json
+$npm install >/dev/null && rm -rf node_modules && $npm ci >/dev/null && ls node_modules && cd ..
+python3 -m pip --disable-pip-version-check install -q --no-deps --target lib --index-url https://dev.example.com/simple/ demo && ls lib
+"""
+
+
+def test_a_days_work_through_the_gate(contained, nginx):
+    """git clone, npm ci and pip install in an ordinary container, from one host that is allowed, and from none if it is not."""
+    r = contained.run(contained.runner.path, "run", "--allow", "dev.example.com", "--", "sh", "-ec", WORK)
+    assert r.returncode == 0 and b"landlock rung" in r.stderr and r.stdout.count(b"demo") >= 2, r
+    r = contained.inside("git", "clone", "-q", "https://dev.example.com/demo.git", "none")
+    assert r.returncode != 0 and not (contained.runner.workspace / "none").exists(), r

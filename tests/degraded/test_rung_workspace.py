@@ -69,6 +69,15 @@ def test_batches(user_runner, deny):
     assert not (runner.workspace / "a").exists() and (runner.workspace / "b").read_text() == "b\n", r
 
 
+def test_worktrees_are_refused_with_a_remedy(user_runner, deny):
+    runner = user_runner
+    assert runner.run("sh", "-c", "git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m one").rc == 0
+    for verb in (["run"], ["start", "box"]):
+        r = bare(runner, deny, *verb, "--pids", "30000", "-w", "worktree", *(["--", "touch", "made"] if verb == ["run"] else []))
+        assert r.rc == 125 and b"use --workspace sync" in r.err and not (runner.workspace / "made").exists(), r
+    assert runner.bawn("ps", "-a", "--json").json() == [] and runner.run("git", "branch").out.count(b"\n") == 1
+
+
 SOCKETS = """
 import socket
 s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen()

@@ -15,6 +15,7 @@
 #include "engine/native/native.h"
 #include "jail/fence/caps.h"
 #include "jail/network/network.h"
+#include "os/fd.h"
 #include "os/process.h"
 #include "os/sock.h"
 #include "proto/initmsg.h"
@@ -49,9 +50,27 @@ static int child_main(void *arg) {
 }
 
 /* One end waits in the socket for bawn-init, before it is started; the other is where a listener would be. */
+/* The sockets of socket_rules() (startmsg.c), in their order, where bawn-init could not go to them: they are behind folders of root's. */
+static int open_sockets(const struct plan *plan, int fds[static PLAN_SOCKETS], struct err *err) {
+    const bool closed = plan->rung == RUNG_LANDLOCK && plan->ids.by_root && plan->ids.host_uid;
+    int n = 0;
+
+    for (size_t i = 0; closed && n < PLAN_SOCKETS && i < plan->n_steps; i++) {
+        const struct step *s = &plan->steps[i];
+
+        if (!plan_is_socket(s))
+            continue;
+        fds[n] = open(s->from, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (fds[n] < 0)
+            return err_sys(err, -errno, "open '%s'", s->from);
+        n++;
+    }
+    return n;
+}
+
 int native_way_to_gate(const struct plan *plan, struct sandbox *sb, struct err *err) {
     const struct init_msg msg = {.type = INIT_MSG_NETWORK};
-    int pair[2], size = GATE_QUEUE, r;
+    int pair[2], size = GATE_QUEUE, fds[1 + PLAN_SOCKETS] = {-1, -1, -1}, r, n;
 
     if (!plan->network)
         return 0;
@@ -62,9 +81,13 @@ int native_way_to_gate(const struct plan *plan, struct sandbox *sb, struct err *
     setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     if (fcntl(pair[0], F_SETFL, O_RDWR | O_NONBLOCK) < 0 || fcntl(pair[1], F_SETFL, O_RDWR | O_NONBLOCK) < 0)
         r = -errno;
-    r = r < 0 ? r : sock_send(sb->control, &msg, sizeof msg, &pair[1], 1);
-    close(pair[1]);
-    return r < 0 ? err_sys(err, r, "socket to the gate") : 0;
+    fds[0] = pair[1];
+    n = r < 0 ? 0 : open_sockets(plan, fds + 1, err);
+    if (r == 0 && n >= 0)
+        r = sock_send(sb->control, &msg, sizeof msg, fds, 1 + (size_t)n);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        closep(&fds[i]);
+    return n < 0 ? n : r < 0 ? err_sys(err, r, "socket to the gate") : 0;
 }
 
 int native_start_bare(struct launch *l, struct sandbox *sb, struct err *err) {

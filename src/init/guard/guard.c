@@ -87,7 +87,8 @@ static void guard_freep(struct guard **g) {
     free(*g);
 }
 
-int guard_new(const struct init_start *s, int control, int sock, int gate, struct guard **ret, struct err *err) {
+int guard_new(const struct init_start *s, int control, int sock, const int gate[static GUARD_GATE_FDS], struct guard **ret,
+              struct err *err) {
     CLEANUP(guard_freep) struct guard *g = calloc(1, sizeof *g);
     int r;
 

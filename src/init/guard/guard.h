@@ -39,7 +39,11 @@ struct guard;
 
 /* Before lockdown. control: bawn-init's socket, which the guard's own children must not hold; sock: the guard's (descriptor
  * 5), -1 without INIT_FLAG_GUARD; gate: where connections go (guard_sock.h), -1 without INIT_FLAG_SOCKETS. */
-int guard_new(const struct init_start *s, int control, int sock, int gate, struct guard **ret, struct err *err);
+enum {
+    GUARD_GATE_FDS = 3
+}; /* the way to the gate, and sockets of the host's that bawn-init cannot reach by their path (spec/init-protocol.md); -1: none */
+int guard_new(const struct init_start *s, int control, int sock, const int gate[static GUARD_GATE_FDS], struct guard **ret,
+              struct err *err);
 /* INIT_FLAG_SOCKETS: a connection to a server inside, as for --publish; 0 or -errno. */
 int guard_inside(struct guard *g, int port, int *ret_fd);
 

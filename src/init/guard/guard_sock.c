@@ -39,14 +39,15 @@ static int open_door(struct guard_socks *k) {
     return 0;
 }
 
-int socks_new(int gate, struct guard_socks **ret, struct err *err) {
+int socks_new(const int gate[static GUARD_GATE_FDS], struct guard_socks **ret, struct err *err) {
     struct guard_socks *k = calloc(1, sizeof *k);
     uint32_t own;
     int r;
 
     if (!k)
         return err_oom(err);
-    k->gate = gate;
+    k->gate = gate[0];
+    memcpy(k->named, gate + 1, sizeof k->named);
     k->door = k->names = -1;
     if (getrandom(&k->random, sizeof k->random, 0) != sizeof k->random || getrandom(k->key, sizeof k->key, 0) != sizeof k->key) {
         free(k);

@@ -11,7 +11,7 @@
  *                      addresses lead there. Packets between the two are signed with a key of the guard's (guard_door.c), so that no process of the
  *                      host, and no other sandbox, can connect, and accept() needs no guard. --publish goes the same way.
  *   names by UDP       a socket for UDP is a unix one, of messages, which sends nothing until it is connected to port 53: then its other end is the gate's
- *                      name server. Resolvers that connect work (Go's, glibc's); connect() to other ports is ENETUNREACH, bind() EACCES
+ *                      name server. Resolvers that connect work (Go's, glibc's); connect() to other ports and bind() are EACCES
  *   unix sockets       those that were bound inside, and those that the start message names
  *   everything else    refused: raw, netlink and all other families, by the filter already (jail/fence/seccomp_policy.h)
  *
@@ -57,8 +57,9 @@ struct guard_socks {
     int gate; /* SEQPACKET: where connections are handed over */
     int door; /* the guard's own listener */
     struct sockaddr_in door_addr;
-    int names;                /* the same for names by UDP; -1: not yet */
-    struct in_addr own, own6; /* servers inside, by the family of their sockets */
+    int named[GUARD_GATE_FDS - 1]; /* O_PATH: sockets that the start message names, in its order; -1: it is found by its path */
+    int names;                     /* the same for names by UDP; -1: not yet */
+    struct in_addr own, own6;      /* servers inside, by the family of their sockets */
     uint64_t random;
     uint8_t key[32]; /* of packets between servers and clients inside */
     struct sock_dup v[SOCKS_MAX];
@@ -80,7 +81,7 @@ struct sock_address {
 };
 
 /* guard_sock.c. Takes gate. */
-int socks_new(int gate, struct guard_socks **ret, struct err *err);
+int socks_new(const int gate[static GUARD_GATE_FDS], struct guard_socks **ret, struct err *err);
 struct sock_dup *socks_add(struct guard_socks *k, int fd, int family, uint64_t now_ms); /* takes fd on success; NULL: no room */
 void socks_drop(struct guard_socks *k, struct sock_dup *s);
 /* The duplicate of the caller's descriptor; -EBADF, -ENOTSOCK, -EISCONN: not one that the guard still has, -ESRCH: the caller is gone. */

@@ -244,7 +244,7 @@ static long connect_names(const struct call *c, struct sock_dup *s, const struct
     int r;
 
     if (to->port != NETWORK_DNS_PORT)
-        return -ENETUNREACH;
+        return -EACCES;
     if (!gate_has_room(k))
         return later(c->g, -ECONNREFUSED);
     r = open_names(k);

@@ -55,6 +55,20 @@ static bool is_named_by_start(const struct guard *g, int fd) {
     return false;
 }
 
+/* Root's folders are closed to the owner of the workspace: there the path is only a name for what was handed in. -1: none. */
+static int handed_in(const struct guard *g, const char *path) {
+    const struct init_start *s = g->start;
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n_rules && n < ARRAY_LEN(g->socks->named); i++)
+        if (s->rules[i].access == INIT_ACCESS_SOCKET) {
+            if (g->socks->named[n] >= 0 && str_eq(s->rules[i].path, path))
+                return fcntl(g->socks->named[n], F_DUPFD_CLOEXEC, 0);
+            n++;
+        }
+    return -1;
+}
+
 /* "" for a name that is not in a folder. */
 static int read_path(const struct sock_address *a, char path[static sizeof a->u.un.sun_path + 1]) {
     if (a->u.any.sa_family != AF_UNIX || a->len > sizeof a->u.un)
@@ -102,14 +116,15 @@ static int open_target(const struct call *c, const char *path) {
 }
 
 static int connect_path(const struct call *c, int sock, const char *path) {
-    CLEANUP(closep) int target = open_target(c, path);
+    int given = handed_in(c->g, path);
+    CLEANUP(closep) int target = given >= 0 ? given : open_target(c, path);
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     struct sock_bound b;
     int flags, r = target < 0 ? target : identify(target, &b);
 
     if (r < 0)
         return r;
-    if (!was_bound_inside(c->g->socks, &b) && !is_named_by_start(c->g, target))
+    if (given < 0 && !was_bound_inside(c->g->socks, &b) && !is_named_by_start(c->g, target))
         return -EACCES;
     snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d", target);
     flags = fcntl(sock, F_GETFL);

@@ -166,6 +166,10 @@ static const struct {
 } plan_sockets[PLAN_SOCKETS] = {{PLAN_SSH_SOCKET, SOCKETS_MADE_INSIDE "/ssh-agent.sock"},
                                 {PLAN_CREDENTIAL_SOCKET, SOCKETS_MADE_INSIDE "/credentials.sock"}};
 
+bool plan_is_socket(const struct step *s) {
+    return s->kind == STEP_RO && (str_eq(s->to, PLAN_SSH_SOCKET) || str_eq(s->to, PLAN_CREDENTIAL_SOCKET));
+}
+
 static struct step *find_socket(const struct plan *p, size_t which, enum step_kind kind) {
     for (size_t i = 0; i < p->n_steps; i++)
         if (p->steps[i].kind == kind && str_eq(p->steps[i].to, plan_sockets[which].seen))
