@@ -12,8 +12,10 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import types
 import zlib
 
 import pytest
@@ -132,6 +134,21 @@ def make_service(runner, bawn_module):
 @pytest.fixture
 def service(make_service):
     return make_service()
+
+
+@pytest.fixture
+def tls(make_service, bawn_module, runner, tmp_path):
+    """A service at https://localhost:PORT with a tenant: url, token, and the certificate to trust."""
+    run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", tmp_path / "key", "-out", tmp_path / "cert",
+        "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
+    certificate, key = (runner.write(runner.top / name, (tmp_path / name).read_bytes(), 0o600) for name in ("cert", "key"))
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        port = s.getsockname()[1]
+    service = make_service(listen=[f"127.0.0.1:{port}"], hosts=["localhost"], certificate=str(certificate), key=str(key))
+    admin = bawn_module.Client(service.url)
+    admin.request("createTenant", body={"name": "acme"})
+    token = admin.request("createToken", path={"tenant": "acme"}, body={})["token"]
+    return types.SimpleNamespace(url=f"https://localhost:{port}", token=token, certificate=str(certificate))
 
 
 @pytest.fixture

@@ -8,8 +8,6 @@ import json
 import os
 import signal
 import socket
-import ssl
-import subprocess
 import threading
 
 import pytest
@@ -293,23 +291,18 @@ def test_asyncio(service, bawn_module):
 
 
 @pytest.mark.parametrize("runner", ["root"], indirect=True)  # makes a tenant
-def test_tls_with_a_token(make_service, bawn_module, runner, tmp_path):
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", tmp_path / "key", "-out", tmp_path / "cert",
-                    "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True)
-    certificate, key = (runner.write(runner.top / name, (tmp_path / name).read_bytes(), 0o600) for name in ("cert", "key"))
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        port = s.getsockname()[1]
-    service = make_service(listen=[f"127.0.0.1:{port}"], hosts=["localhost"], certificate=str(certificate), key=str(key))
-    admin, url = bawn_module.Client(service.url), f"https://localhost:{port}"
-    admin.request("createTenant", body={"name": "acme"})
-    token = admin.request("createToken", path={"tenant": "acme"}, body={})["token"]
-    with bawn_module.Client(url, token, ca=str(tmp_path / "cert"), retry_seconds=600) as c:
+def test_tls_with_a_token(tls, bawn_module):
+    with bawn_module.Client(tls.url, tls.token, ca=tls.certificate, retry_seconds=600) as c:
         assert c.request("getMe")["name"] == "acme"
         assert c.run("echo over tls").stdout() == "over tls\n"
+        with c.create_sandbox() as box:
+            box.put_bytes("big", b"x" * 3000000)
+            assert box.read_file("big") == b"x" * 3000000
+            assert box.run("wc -c < big").stdout == "3000000\n"
     with pytest.raises(bawn_module.Unauthorized):
-        bawn_module.Client(url, token[:-1], ca=str(tmp_path / "cert")).request("getMe")
+        bawn_module.Client(tls.url, tls.token[:-1], ca=tls.certificate).request("getMe")
     with pytest.raises(bawn_module.Unreachable, match="(?i)certificate"):
-        bawn_module.Client(url, token, retry_seconds=0).request("getMe")
+        bawn_module.Client(tls.url, tls.token, retry_seconds=0).request("getMe")
 
 
 def test_checkpoints_forks_and_ports(box, client):

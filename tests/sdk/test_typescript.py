@@ -4,6 +4,7 @@
 import subprocess
 import threading
 
+import pytest
 from sdk_programs import PROGRAMS
 
 SERVICE = r"""
@@ -146,6 +147,30 @@ await client.close();
 console.log("all of it");
 """
 
+TLS = r"""
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { Client, Unauthorized, Unreachable } from "bawn";
+
+const [url, token, certificate] = process.argv.slice(2);
+const ca = readFileSync(certificate);
+const client = new Client({ url, token, ca, retryMs: 600000 });
+assert.equal((await client.request("getMe")).name, "acme");
+assert.equal((await (await client.run("echo over tls")).result()).stdout, "over tls\n");
+const box = await client.createSandbox();
+await box.putBytes("big", new Uint8Array(3000000).fill(7));
+assert.deepEqual(await box.readFile("big"), Buffer.alloc(3000000, 7));
+const process_ = await box.exec("wc -c < big");
+let said = "";
+for await (const { data } of process_) said += data;
+assert.deepEqual([said, process_.status], ["3000000\n", 0]);
+await box.delete();
+await assert.rejects(new Client({ url, token: token.slice(0, -1), ca }).request("getMe"), Unauthorized);
+await assert.rejects(new Client({ url, token, retryMs: 0 }).request("getMe"), (e) => e instanceof Unreachable && /certificate/.test(e.message));
+await client.close();
+console.log("over tls");
+"""
+
 TYPED = """
 import { Client, Sandbox, NotFound, type RunResult, type types } from "bawn";
 async function go(): Promise<RunResult> {
@@ -166,6 +191,11 @@ void go;
 
 def test_with_a_service(node, service):
     assert node(SERVICE, service.url) == "all of it\n"
+
+
+@pytest.mark.parametrize("runner", ["root"], indirect=True)  # makes a tenant
+def test_tls_with_a_token(node, tls):
+    assert node(TLS, tls.url, tls.token, tls.certificate) == "over tls\n"
 
 
 def test_what_an_agent_is_given(node, service, printer):

@@ -110,6 +110,20 @@ def test_a_signal_before_the_start_is_not_lost(runner):
     assert r["status"] == 128 + signal.SIGTERM, (r, t.read("stderr"))
 
 
+def test_signals_are_not_blocked_in_the_command(runner):
+    """Its supervisor blocks them at the start, so that none is lost. They stayed blocked, and a command that was cancelled ended when it was killed, seconds
+    later. Not by a shell: dash unblocks all."""
+    t = Task(runner, [("command", "grep"), ("command", "SigBlk"), ("command", "/proc/self/status")])
+    assert t.wait()["status"] == 0 and t.read("stdout").split() == [b"SigBlk:", b"0" * 16]
+
+
+def test_a_cancelled_command_ends_by_the_first_signal(runner):
+    t = Task(runner, [("command", "sleep"), ("command", "600")])
+    assert t.ask(t.connect(), CANCEL) == 0
+    r = t.wait()
+    assert (r["flags"] & CANCELLED, r["status"]) == (CANCELLED, 128 + signal.SIGTERM), r
+
+
 @pytest.mark.parametrize("script", ["sleep 600", "trap '' TERM; echo x; while :; do sleep 0.1; done"])
 def test_cancel(runner, script):
     t = Task(runner, command(script))

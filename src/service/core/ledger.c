@@ -77,7 +77,10 @@ int ledger_open(const char *path, bool full_sync, struct ledger *ret, struct err
         return err_ctx(err, r, "'%s'", path);
     }
     sqlite3_busy_timeout(ret->db, BUSY_MS);
-    r = ledger_exec(ret->db, "PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF", err);
+    /* The newest rows are the ones that are used: a larger cache would only grow with the table. */
+    r = ledger_exec(ret->db,
+                    "PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA cache_size = -256",
+                    err);
     r = r < 0 ? r : ledger_exec(ret->db, full_sync ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL", err);
     r = r < 0 ? r : ledger_migrate(ret->db, ledger_version, err);
     if (r < 0)

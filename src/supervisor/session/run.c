@@ -214,6 +214,8 @@ int run_command(const struct run_options *opt, struct run_result *ret, struct er
         return r;
     ret->engine = run.session.engine->name;
     r = r < 0 ? r : loop_signals(&run.session.old_mask, &run.signals, err);
+    if (opt->parent) /* it blocked them so that none was lost until now; the command must get them */
+        sigemptyset(&run.session.old_mask);
     r = r < 0 ? r : open_audit(&run, err);
     run.session.planned = record_start;
     run.session.arg = &run;
