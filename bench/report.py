@@ -279,7 +279,7 @@ def work_table(data):
 def work_bars(column):
     for words, limit in WORK_BARS:
         job = next((j for name, j in column["work"].items() if name.startswith(words)), {})
-        yield bar(f"{words}, direct, x host's CPU", job.get("direct", {}).get("cpu_ratio"), limit, False)
+        yield bar(f"{words}, direct, x host's CPU", job.get("direct", {}).get("cpu_ratio"), limit, True)
 
 
 def agents_table(data):
@@ -315,7 +315,7 @@ def growth_bars(column):
 
 def churn_bars(column):
     for workload, limit in CHURN_BARS:
-        yield bar(f"{workload}, direct, x host", column["io"].get(workload, {}).get("direct", {}).get("ratio"), limit, False)
+        yield bar(f"{workload}, direct, x host", column["io"].get(workload, {}).get("direct", {}).get("ratio"), limit, True)
 
 
 def failure(result):

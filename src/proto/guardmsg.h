@@ -26,7 +26,9 @@ enum guard_msg_type {
     GUARD_MSG_LOOK, /* to the supervisor: the folder `path` was moved, or (value 1) is about to be closed to us: watch it and cover
                             what is hidden in it before GO */
     GUARD_MSG_MAKING, /* to the supervisor: the command makes `path`, whose name is hidden, where it may (dependencies). Answered by GO */
-    GUARD_MSG_MADE /* to the supervisor: it did, and a descriptor of it comes with the message; or it failed, and none does */
+    GUARD_MSG_MADE, /* to the supervisor: it did, and a descriptor of it comes with the message; or it failed, and none does */
+    GUARD_MSG_SPOOL /* to the supervisor: before the first change, and when the spool (workspace/run/spool.h) is full. Answered by GO once all that is in it is
+                            in the journal; the first time with a descriptor of it, to write to. Without one there is no spool */
 };
 
 enum guard_why { GUARD_WHY_PROTECTED = 1, GUARD_WHY_HIDDEN, GUARD_WHY_BARE_REPO, GUARD_WHY_SAVE, GUARD_WHY_BUSY, GUARD_WHY_GIT };
@@ -41,7 +43,7 @@ struct guard_msg {
         folder_len; /* GO to a TOUCH: so much of its path is a folder in which files and folders are recorded by name only: the guard need
                             not wait there */
     uint32_t path_len; /* follows the header, relative to the workspace, without NUL */
-    uint32_t unused;
+    uint32_t spooled;  /* from the guard: how many bytes of the spool count */
     uint64_t size, mtime_ns, dev, ino;
 };
 

@@ -44,16 +44,29 @@ static bool wanted(const struct review_request *q, const struct apply_filter *f,
     return apply_filter_wants(f, c->path, is_dir(c));
 }
 
-static int judge_one(const struct risk_context *ctx, const struct change *c, struct judgement *j, struct err *err) {
-    struct verdict *v = &j->v[j->n];
+/* The report about git's own state is made at the end of every run that changed it: it waits for no other file. What carries commits under another name is
+ * judged when that is known. */
+static bool is_later(const struct review_request *q, const struct change *c) {
+    return q->format == REQUEST_GIT && !str_starts(c->path, ".git/") && !strstr(c->path, "/.git/");
+}
+
+static int judge_verdict(const struct risk_context *ctx, struct verdict *v, struct err *err) {
+    int r = risk_judge(ctx, v->change, &v->risks, err);
+
+    return r < 0 ? err_ctx(err, r, "judge a change") : 0;
+}
+
+static int judge_one(const struct review_request *q, const struct risk_context *ctx, struct change *c, struct judgement *j,
+                     struct err *err) {
+    bool later = is_later(q, c);
     int r;
 
-    *v = (struct verdict){.change = c};
-    r = risk_judge(ctx, c, &v->risks, err);
-    if (r < 0)
-        return err_ctx(err, r, "judge a change");
-    j->n++;
-    return 0;
+    if (!later)
+        c->git_ignored = risk_git_ignored(ctx, c);
+    j->v[j->n] = (struct verdict){.change = c};
+    r = later ? 0 : judge_verdict(ctx, &j->v[j->n], err);
+    j->n += r == 0;
+    return r;
 }
 
 /* Moves the risks of what a change carries to those of the change itself. */
@@ -111,9 +124,11 @@ static int judge_git(const struct review_request *q, const struct apply_filter *
         struct gitnew_item *it = &j->git.v[i];
         struct verdict *v = it->carrier == j->git.branch ? NULL : verdict_for(j, it->carrier);
 
+        if (v && !v->git && is_later(q, v->change))
+            r = judge_verdict(ctx, v, err);
         if (v)
             v->git = true;
-        r = v ? merge_item(v, it, err) : 0;
+        r = v && r == 0 ? merge_item(v, it, err) : r;
     }
     return r < 0 || !j->git.branch ? r : judge_branch(q, f, j, err);
 }
@@ -184,8 +199,7 @@ static int judge_set(const struct review_request *q, int run, int workspace, con
             j->left_out++;
             continue;
         }
-        c->git_ignored = risk_git_ignored(&ctx, c);
-        r = judge_one(&ctx, c, j, err);
+        r = judge_one(q, &ctx, c, j, err);
         if (r < 0)
             return r;
     }

@@ -189,12 +189,13 @@ static void serve_guard(struct harness *h) {
     struct guard_msg go = {.type = GUARD_MSG_GO, .value = (int32_t)-h->deny};
 
     if (n <= 0 || (size_t)n != sizeof p.head + p.head.path_len ||
-        (p.head.type != GUARD_MSG_SHARE && h->leave > 0 && --h->leave == 0)) {
+        (p.head.type != GUARD_MSG_SHARE && p.head.type != GUARD_MSG_SPOOL && h->leave > 0 && --h->leave == 0)) {
         closep(&h->guard);
         return;
     }
     p.path[p.head.path_len] = 0;
-    if (p.head.type == GUARD_MSG_OPEN || p.head.type == GUARD_MSG_SHARE) /* no program of the host writes here */
+    if (p.head.type == GUARD_MSG_OPEN || p.head.type == GUARD_MSG_SHARE ||
+        p.head.type == GUARD_MSG_SPOOL) /* no program of the host writes here */
         go.value = 0;
     else
         note(h, &p, fd >= 0);

@@ -126,6 +126,25 @@ def test_direct_rollback_after_kill_9(who):
     assert tree(who.workspace) == before
 
 
+def test_direct_rollback_of_many_small_files(who):
+    """More than the guard's spool holds, in folders of their own; some by kill -9 in the middle."""
+    for d in range(3):
+        for i in range(150):
+            who.write(f"d{d}/f{i}", f"{d} {i}\n" + "x" * (4000 if i % 3 else 40))
+    before = tree(who.workspace)
+    script = "for d in d0 d1 d2; do for i in $(seq 0 2 149); do echo new > $d/f$i; done; rm $d/f?[13579]; mkdir $d/sub; echo n > $d/sub/n; chmod 600 $d/f99; done; rm -r d2"
+    run(who, "direct", script)
+    assert not list((state(who) / "runs").glob("*/spool"))
+    assert who.bawn("rollback").rc == 0
+    assert tree(who.workspace) == before
+    Paused(who, "direct", script, "true").kill()
+    assert settle(lambda: not processes(str(who.top))), processes(str(who.top))
+    spools = list((state(who) / "runs").glob("*/spool"))
+    assert len(spools) == 1 and spools[0].stat().st_mode & 0o777 == 0o600, "what was not taken over is found there"
+    assert who.bawn("rollback").rc == 0
+    assert tree(who.workspace) == before
+
+
 def test_direct_rollback_has_a_budget_that_is_told(who):
     """workspace.rollback: what is past it is named, never pretended."""
     config = who.home / ".config/bawn/config.json"

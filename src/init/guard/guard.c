@@ -99,7 +99,7 @@ int guard_new(const struct init_start *s, int control, int sock, const int gate[
     g->control = control;
     g->files = s->flags & INIT_FLAG_GUARD;
     g->sock = g->files ? sock : -1;
-    g->root = -1;
+    g->root = g->proc.own_fds = g->proc.caller = -1;
     g->self = getpid();
     g->born_ns = guard_clock_ns(CLOCK_REALTIME_COARSE);
     g->umask_.start = g->umask_.now = (mode_t)s->umask & 0777;
@@ -135,6 +135,8 @@ static int prepare(struct guard *g) {
     r = r < 0 ? r : seen_init(&g->seen);
     r = r < 0 ? r : seen_init(&g->known);
     r = r < 0 ? r : known_init(g);
+    g->spool.state = SPOOL_WANTED;
+    g->proc.own_fds = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC); /* without it, it is looked up */
     g->state = r < 0 ? GUARD_BROKEN : GUARD_READY;
     return r < 0 ? -EIO : 0;
 }

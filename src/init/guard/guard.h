@@ -17,7 +17,7 @@
  *   - to change what programs of the host save a protected file by, or (EBUSY, after a while) what one of them is just saving (guard_fresh.c);
  *   - to write to a file that has lost the name by which it was opened, unless it has no other and was made or opened for writing inside.
  * Configurations and other files of git's are let in if what is in them makes the host's git run nothing (guard_git.h, guard_stage.h).
- * The first change of every path below the workspace is reported to the supervisor before it happens (proto/guardmsg.h).
+ * What is at a path below the workspace is put away before its first change: in the spool (workspace/run/spool.h), or by the supervisor (proto/guardmsg.h).
  *
  * The operation is done with bawn-init's credentials, Landlock domain and mounts, which are the caller's: no process inside can
  * have others, as namespaces, chroot and further Landlock domains are refused (the latter here, because they would not hold for

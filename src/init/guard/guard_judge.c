@@ -206,10 +206,14 @@ bool judge_holds_only_hidden(const struct guard *g, const struct place *p) {
 }
 
 int judge_remove(struct guard *g, const struct place *p) {
+    if (p->rel && guard_rules_hide(&g->rules, p->rel, place_kind(p)))
+        return guard_refuse(g, p->rel, GUARD_WHY_HIDDEN, -EPERM);
+    return judge_remove_shown(g, p);
+}
+
+int judge_remove_shown(struct guard *g, const struct place *p) {
     if (!p->rel)
         return 0;
-    if (guard_rules_hide(&g->rules, p->rel, place_kind(p)))
-        return guard_refuse(g, p->rel, GUARD_WHY_HIDDEN, -EPERM);
     if (!guard_rules_is_git(p->rel) && !judge_is_protected(g, p->rel, place_kind(p)))
         return check_save(g, p, false, -EPERM);
     if (is_full_folder(p))

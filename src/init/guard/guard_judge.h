@@ -24,7 +24,8 @@ void guard_made_there(struct guard *g, const struct place *p, bool made);
 int judge_create(struct guard *g, const struct place *p, enum rules_kind kind);
 int judge_write(struct guard *g, const struct place *p);
 int judge_remove(struct guard *g, const struct place *p);
-int judge_end_of_move(struct guard *g, const struct place *p); /* beyond the rules: what the host saves by, or is saving */
+int judge_remove_shown(struct guard *g, const struct place *p); /* it is not hidden */
+int judge_end_of_move(struct guard *g, const struct place *p);  /* beyond the rules: what the host saves by, or is saving */
 /* What the rules protect, and hooks and configuration of every folder that git takes for a repository (ATTACKS 37). */
 bool judge_is_protected(const struct guard *g, const char *path, enum rules_kind kind);
 int judge_repository(struct guard *g, const struct place *p);   /* would its folder become one? */

@@ -114,10 +114,10 @@ long guard_run_unlink(struct call *c) {
         return -EINVAL;
     if (p.rel && !p.exists)
         return -ENOENT;
-    if (p.rel && S_ISDIR(p.st.st_mode) == !!(flags & AT_REMOVEDIR) && guard_rules_hide(&c->g->rules, p.rel, place_kind(&p)))
-        return guard_refuse(c->g, p.rel, GUARD_WHY_HIDDEN, 0);
+    if (p.rel && guard_rules_hide(&c->g->rules, p.rel, place_kind(&p)))
+        return guard_refuse(c->g, p.rel, GUARD_WHY_HIDDEN, S_ISDIR(p.st.st_mode) == !!(flags & AT_REMOVEDIR) ? 0 : -EPERM);
     if (p.exists) {
-        r = judge_remove(c->g, &p);
+        r = judge_remove_shown(c->g, &p);
         r = r < 0 ? r : guard_touch(c->g, &p, true);
     }
     r = r < 0 ? r : (int)result_of(unlinkat(p.dir, p.name, flags));

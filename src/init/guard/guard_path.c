@@ -153,20 +153,79 @@ int place_set_name(struct place *p, int dir, const char *name, size_t len, bool 
     return 0;
 }
 
-int place_open_base(const struct call *c, int dirfd, const char *path) {
-    char proc[GUARD_PROC_PATH];
-    int fd;
+/* In the caller's folder of /proc: where a path begins, and `behind` from there on. */
+static int base_text(int dirfd, const char *behind, char *to, size_t size) {
+    const char *slash = *behind ? "/" : "";
+    int n =
+        dirfd == AT_FDCWD ? snprintf(to, size, "cwd%s%s", slash, behind) : snprintf(to, size, "fd/%d%s%s", dirfd, slash, behind);
 
+    return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
+int place_open_base(const struct call *c, int dirfd, const char *path) {
+    char proc[GUARD_PROC_PATH], text[GUARD_PROC_PATH / 2] = "";
+    int fd, r = path[0] == '/' ? 0 : base_text(dirfd, "", text, sizeof text);
+
+    if (r < 0)
+        return r;
     if (path[0] == '/')
         snprintf(proc, sizeof proc, "/");
-    else if (dirfd == AT_FDCWD)
-        snprintf(proc, sizeof proc, "/proc/%d/cwd", (int)c->tid);
     else
-        snprintf(proc, sizeof proc, "/proc/%d/fd/%d", (int)c->tid, dirfd);
+        snprintf(proc, sizeof proc, "/proc/%d/%s", (int)c->tid, text);
     fd = openat(AT_FDCWD, proc, GUARD_OPEN_FOLDER); /* musl's open() makes a second call for O_CLOEXEC */
     if (fd < 0)
         return errno == ENOENT ? -EBADF : -errno;
     return fd;
+}
+
+/* The caller's folder of /proc, if it is the one of the call before; else -1, and next time it is. */
+static int caller_folder(const struct call *c) {
+    struct guard_proc *p = &c->g->proc;
+    char proc[GUARD_PROC_PATH];
+
+    if (p->tid != c->tid) {
+        closep(&p->caller);
+        p->tid = c->tid;
+        return -1;
+    }
+    snprintf(proc, sizeof proc, "/proc/%d", (int)c->tid);
+    if (p->caller < 0)
+        p->caller = openat(AT_FDCWD, proc, GUARD_OPEN_FOLDER);
+    return p->caller;
+}
+
+/* The folder that a path names, by one call. Whatever makes it fail is found out by the walk that follows. */
+static int open_folder(const struct call *c, int dirfd, const char *path, const char *folder) {
+    char at[PATH_MAX], whole[PATH_MAX + GUARD_PROC_PATH];
+    int caller, fd;
+
+    if (path[0] == '/')
+        return openat(AT_FDCWD, folder, GUARD_OPEN_FOLDER);
+    if (base_text(dirfd, folder, at, sizeof at) < 0)
+        return -1;
+    caller = caller_folder(c);
+    if (caller < 0) {
+        snprintf(whole, sizeof whole, "/proc/%d/%s", (int)c->tid, at);
+        return openat(AT_FDCWD, whole, GUARD_OPEN_FOLDER);
+    }
+    fd = openat(caller, at, GUARD_OPEN_FOLDER);
+    if (fd < 0) /* it may be another process by now */
+        closep(&c->g->proc.caller);
+    return fd;
+}
+
+static int path_of_folder(const struct guard *g, int fd, char path[static PATH_MAX]) {
+    char name[GUARD_PROC_PATH];
+    ssize_t n;
+
+    if (g->proc.own_fds < 0)
+        return place_path_of(fd, path);
+    snprintf(name, sizeof name, "%d", fd);
+    n = readlinkat(g->proc.own_fds, name, path, PATH_MAX);
+    if (n < 0 || n == PATH_MAX)
+        return -1;
+    path[n] = 0;
+    return 0;
 }
 
 /* `folder` as the caller wrote it, and nothing else, is where the kernel went. */
@@ -195,17 +254,8 @@ static int find_fast(const struct call *c, int dirfd, const char *path, bool fol
     folder_len = start > 1 ? start - 1 : start; /* "/x": the folder is "/" */
     memcpy(folder, path, folder_len);
     folder[folder_len] = 0;
-    if (path[0] != '/')
-        dir = place_open_base(c, dirfd, path);
-    if (path[0] != '/' && dir < 0)
-        return dir;
-    if (folder_len > 0) {
-        int fd = openat(dir, folder, GUARD_OPEN_FOLDER);
-
-        closep(&dir);
-        dir = fd;
-    }
-    if (dir < 0 || place_path_of(dir, p->path) < 0 || !is_as_written(p->path, folder, folder_len) ||
+    dir = open_folder(c, dirfd, path, folder);
+    if (dir < 0 || path_of_folder(c->g, dir, p->path) < 0 || !is_as_written(p->path, folder, folder_len) ||
         place_set_name(p, dir, path + start, end - start, path[end] == '/') < 0 ||
         (follow && p->exists && S_ISLNK(p->st.st_mode))) {
         *p = (struct place)PLACE_INIT;
@@ -215,27 +265,15 @@ static int find_fast(const struct call *c, int dirfd, const char *path, bool fol
     return 1;
 }
 
-/* rel points into path, which moves. */
-static int hand_over(struct place *p, struct place *ret) {
-    *ret = *p;
-    if (p->rel)
-        ret->rel = ret->path + (p->rel - p->path);
-    *p = (struct place)PLACE_INIT;
-    return 0;
-}
-
 int place_find(const struct call *c, int dirfd, const char *path, bool follow, struct place *ret) {
-    CLEANUP(place_done) struct place p = PLACE_INIT;
-    int r = find_fast(c, dirfd, path, follow, &p);
+    int r = find_fast(c, dirfd, path, follow, ret);
 
     if (r == 0)
-        r = follow_from(c, dirfd, path, follow, &p);
-    r = r < 0 ? r : settle_place(c, &p);
-    return r < 0 ? r : hand_over(&p, ret);
+        r = follow_from(c, dirfd, path, follow, ret);
+    return r < 0 ? r : settle_place(c, ret);
 }
 
 int place_of_fd(const struct call *c, int fd, struct place *ret) {
-    CLEANUP(place_done) struct place p = PLACE_INIT;
     char proc[GUARD_PROC_PATH];
     struct stat st;
     int r;
@@ -244,9 +282,8 @@ int place_of_fd(const struct call *c, int fd, struct place *ret) {
     if (lstat(proc, &st) < 0 || (st.st_mode & 0600) == 0) /* neither read nor write: O_PATH */
         return -EBADF;
     r = open(proc, O_PATH | O_CLOEXEC);
-    r = r < 0 ? -errno : place_set_object(&p, r);
-    r = r < 0 ? r : settle_place(c, &p);
-    return r < 0 ? r : hand_over(&p, ret);
+    r = r < 0 ? -errno : place_set_object(ret, r);
+    return r < 0 ? r : settle_place(c, ret);
 }
 
 int place_open(const struct place *p, int flags, mode_t mode) {

@@ -47,6 +47,7 @@ long guard_run_umask(struct call *c);
 /* guard_path.c, guard_follow.c */
 enum { GUARD_OPEN_FOLDER = O_PATH | O_DIRECTORY | O_CLOEXEC };
 void place_done(struct place *p);
+/* *ret: PLACE_INIT; place_done() is due also when they fail. */
 int place_find(const struct call *c, int dirfd, const char *path, bool follow, struct place *ret);
 int place_of_fd(const struct call *c, int fd, struct place *ret); /* -EBADF also for what was opened with O_PATH */
 int place_open(const struct place *p, int flags, mode_t mode);    /* follows no link; close-on-exec; or -errno */

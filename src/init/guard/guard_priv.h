@@ -94,6 +94,23 @@ struct guard_stages {
     int inotify; /* 0: not yet */
 };
 
+/* Folders of /proc that are asked again and again, O_PATH; looking them up from "/" costs more than what they are asked. -1: not open. A process has its folder for
+ * good: when its number is another's nothing is found there any more. */
+struct guard_proc {
+    int own_fds; /* bawn-init's fd/ */
+    int caller;  /* of the thread that called last... */
+    pid_t tid;   /* ...this one */
+};
+
+/* Where the guard puts away itself what is about to change (workspace/run/spool.h, guard_spool.c). */
+struct guard_spool {
+    enum { SPOOL_OFF, SPOOL_WANTED, SPOOL_OPEN } state; /* OFF: all is reported to the supervisor */
+    int fd;
+    size_t at; /* where the next entry goes */
+    uint64_t seq;
+    char *room; /* SPOOL_CONTENT_MAX + 1 bytes */
+};
+
 struct guard_socks;
 
 struct guard {
@@ -123,6 +140,8 @@ struct guard {
     uint64_t later_ms;  /* when to try them again; 0: there are none */
     uint64_t waited_ms; /* what the present call has waited */
     struct guard_stages stages;
+    struct guard_spool spool;
+    struct guard_proc proc;
     char *ignored[GUARD_IGNORED_MAX]; /* folders in which files are recorded by name only */
     size_t n_ignored;
 };

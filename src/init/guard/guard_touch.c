@@ -10,7 +10,7 @@
 #include "os/fd.h"
 #include "os/sock.h"
 
-enum { SEEN_START = 1024, SALT_TOUCH = 0, /* reasons of a refusal are the other salts, and */ SALT_RENAMED = 1000 };
+enum { SEEN_START = 1024, SALT_TOUCH = 0, /* reasons of a refusal are the other salts, and */ SALT_RENAMED = 1000, SALT_PLAIN };
 
 struct touch_packet {
     struct guard_msg head;
@@ -124,6 +124,7 @@ static int send_packet(struct guard *g, struct touch_packet *p, const char *rel,
     if (g->sock < 0)
         return -EIO;
     p->head.path_len = (uint32_t)len;
+    p->head.spooled = (uint32_t)g->spool.at;
     memcpy(p->path, rel, len);
     r = sock_send(g->sock, p, sizeof p->head + len, fd, fd ? 1 : 0);
     if (r == 0)
@@ -147,14 +148,16 @@ static void wait_and_take(struct guard *g) {
         }
 }
 
-/* *ret: the whole answer; may be NULL. */
-static int hear_go(struct guard *g, struct guard_msg *ret) {
+/* *ret: the whole answer; may be NULL. *ret_fd: a descriptor that came with it, or -1; NULL: none may. */
+static int hear_go(struct guard *g, struct guard_msg *ret, int *ret_fd) {
+    size_t n_fds = ret_fd ? 1 : 0;
     struct guard_msg msg;
     long n;
 
     wait_and_take(g);
-    n = sock_recv(g->sock, &msg, sizeof msg, NULL, NULL);
-
+    if (ret_fd)
+        *ret_fd = -1;
+    n = sock_recv(g->sock, &msg, sizeof msg, ret_fd, &n_fds);
     if (n != (long)sizeof msg || msg.type != GUARD_MSG_GO) {
         guard_orphan(g);
         return -EIO;
@@ -165,7 +168,7 @@ static int hear_go(struct guard *g, struct guard_msg *ret) {
 }
 
 static int wait_for_go(struct guard *g) {
-    return hear_go(g, NULL);
+    return hear_go(g, NULL, NULL);
 }
 
 static bool in_ignored(const struct guard *g, const char *rel) {
@@ -212,45 +215,93 @@ bool guard_has_renamed(const struct guard *g, const char *rel) {
     return seen_has(&g->seen, SALT_RENAMED, rel);
 }
 
-int guard_touch_new(struct guard *g, const char *rel) {
+int guard_ask_spool(struct guard *g, int *ret_fd) {
     struct touch_packet p;
+    int r;
+
+    p.head = (struct guard_msg){.type = GUARD_MSG_SPOOL, .wait = 1};
+    *ret_fd = -1;
+    r = send_packet(g, &p, "", NULL);
+    return r < 0 ? r : hear_go(g, NULL, ret_fd);
+}
+
+static const char *folder_of(const char *rel, char room[static PATH_MAX]) {
+    const char *slash = strrchr(rel, '/');
+
+    snprintf(room, PATH_MAX, "%.*s", slash ? (int)(slash - rel) : 0, rel);
+    return room;
+}
+
+void guard_note_plain(struct guard *g, const char *rel) {
+    char room[PATH_MAX];
+
+    seen_add(&g->seen, SALT_PLAIN, folder_of(rel, room));
+}
+
+bool guard_is_plain(const struct guard *g, const char *rel) {
+    char room[PATH_MAX];
+
+    return seen_has(&g->seen, SALT_PLAIN, folder_of(rel, room));
+}
+
+static int tell_new(struct guard *g, const char *rel) {
+    struct touch_packet p;
+
+    p.head = (struct guard_msg){.type = GUARD_MSG_TOUCH};
+    return send_packet(g, &p, rel, NULL);
+}
+
+int guard_touch_new(struct guard *g, const char *rel) {
     int r;
 
     if (g->sock < 0)
         return -EIO;
     if (!*rel || seen_has(&g->seen, SALT_TOUCH, rel))
         return 0;
-    p.head = (struct guard_msg){.type = GUARD_MSG_TOUCH};
-    r = send_packet(g, &p, rel, NULL);
+    r = spool_touch(g, rel, NULL, false);
+    r = r == 0 ? tell_new(g, rel) : MIN_OF(r, 0);
     if (r == 0)
         seen_add(&g->seen, SALT_TOUCH, rel);
     return r;
 }
 
-int guard_touch_at(struct guard *g, const char *rel, const struct stat *st, bool unlinking) {
-    bool named = g->n_ignored > 0 && (S_ISREG(st->st_mode) || S_ISDIR(st->st_mode)) && in_ignored(g, rel);
+/* The supervisor puts away what is there. */
+static int tell_old(struct guard *g, const char *rel, const struct stat *st, bool unlinking, bool named) {
     struct guard_msg go = {0};
     struct touch_packet p;
+    int r;
+
+    p.head = (struct guard_msg){.type = GUARD_MSG_TOUCH,
+                                .wait = !named,
+                                .unlinking = unlinking,
+                                .mode = st->st_mode,
+                                .size = (uint64_t)st->st_size,
+                                .mtime_ns = time_ns(&st->st_mtim),
+                                .dev = st->st_dev,
+                                .ino = st->st_ino};
+    r = send_packet(g, &p, rel, NULL);
+    if (r < 0 || named)
+        return r;
+    r = hear_go(g, &go, NULL);
+    if (r == 0)
+        add_ignored(g, rel, go.folder_len);
+    if (r == 0 && go.folder_len == 0 && (S_ISREG(st->st_mode) || S_ISDIR(st->st_mode)))
+        guard_note_plain(g, rel);
+    return r;
+}
+
+int guard_touch_at(struct guard *g, const char *rel, const struct stat *st, bool unlinking) {
+    bool named = g->n_ignored > 0 && (S_ISREG(st->st_mode) || S_ISDIR(st->st_mode)) && in_ignored(g, rel);
     int r;
 
     if (g->sock < 0)
         return -EIO;
     if (!*rel || seen_has(&g->seen, SALT_TOUCH, rel))
         return 0;
-    p.head = (struct guard_msg){.type = GUARD_MSG_TOUCH,
-                                .wait = !named,
-                                .unlinking = unlinking,
-                                .mode = st->st_mode,
-                                .size = (uint64_t)st->st_size,
-                                .mtime_ns = (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec,
-                                .dev = st->st_dev,
-                                .ino = st->st_ino};
-    r = send_packet(g, &p, rel, NULL);
-    r = r < 0 || named ? r : hear_go(g, &go);
+    r = spool_touch(g, rel, st, named);
+    r = r == 0 ? tell_old(g, rel, st, unlinking, named) : MIN_OF(r, 0);
     if (r == 0)
         seen_add(&g->seen, SALT_TOUCH, rel);
-    if (r == 0 && !named)
-        add_ignored(g, rel, go.folder_len);
     return r;
 }
 

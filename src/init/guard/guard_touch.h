@@ -24,6 +24,14 @@ bool guard_has_renamed(const struct guard *g, const char *rel);
 bool seen_add_hash(struct guard_seen *s, uint64_t hash);
 bool seen_has_hash(const struct guard_seen *s, uint64_t hash);
 
+int guard_ask_spool(struct guard *g, int *ret_fd); /* *ret_fd -1: none came */
+/* All names in this folder are stored with their content: the supervisor has said so about one of them. */
+void guard_note_plain(struct guard *g, const char *rel);
+bool guard_is_plain(const struct guard *g, const char *rel);
+
+/* guard_spool.c: 1: it is put away; 0: the supervisor has to do it; -errno: the change must not happen. st NULL: nothing is there */
+int spool_touch(struct guard *g, const char *rel, const struct stat *st, bool named);
+
 /* guard_known.c */
 uint64_t time_ns(const struct timespec *t);
 int stat_born(int dir, const char *name, int flags, struct stat *ret, uint64_t *ret_birth_ns);

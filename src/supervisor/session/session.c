@@ -181,7 +181,7 @@ void session_want(struct evloop *l, void *arg) {
     struct session *s = arg;
     struct pollfd *p;
 
-    evloop_want(l, s->latecomers.inotify, POLLIN);
+    evloop_want(l, latecomers_fd(&s->latecomers), POLLIN);
     evloop_want(l, s->guard.sock, POLLIN);
     p = s->network.gate ? evloop_slots(l, GATE_POLL_MAX) : NULL;
     if (p)

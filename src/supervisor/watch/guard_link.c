@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -16,6 +15,7 @@
 #include "os/safepath.h"
 #include "os/sock.h"
 #include "proto/guardmsg.h"
+#include "workspace/run/spool.h"
 #include "supervisor/watch/ignored_folders.h"
 #include "supervisor/watch/latecomers.h"
 #include "workspace/copy/place.h"
@@ -90,6 +90,26 @@ static size_t ignored_length(struct guard_link *g, const char *path) {
     return g->ignored ? ignored_folders_find(g->ignored, g->journal, path) : 0;
 }
 
+/* What the guard may have put away by itself: names that were new, names only where that was allowed before, and content, but for what is hidden: that it
+ * cannot have read. 1: the content is stored. */
+static int judge_spooled(void *arg, const struct spool_entry *e) {
+    const struct guard_link *g = arg;
+
+    if (e->head.named)
+        return g->ignored && ignored_folders_found(g->ignored, e->path) ? 0 : -EINVAL;
+    return S_ISREG(e->head.mode) && !(g->latecomers && latecomers_hides(g->latecomers, e->path));
+}
+
+static int take_spool(struct guard_link *g, size_t len, bool rewind, struct err *err) {
+    return g->journal ? journal_spool_take(g->journal, len, rewind, judge_spooled, g, err) : 0;
+}
+
+static int begin_journal(struct guard_link *g, struct err *err) {
+    if (!g->journal && !g->failed)
+        g->failed = g->begin(g->arg, &g->journal, err);
+    return g->failed;
+}
+
 /* Returns 0, or the length of the folder in which the guard need not wait any more. */
 static int record(struct guard_link *g, const struct incoming *in, struct err *err) {
     struct journal_entry e = {.kind = JOURNAL_ABSENT, .path = in->path};
@@ -99,9 +119,8 @@ static int record(struct guard_link *g, const struct incoming *in, struct err *e
 
     if (!g->begin)
         return 0;
-    if (!g->journal && !g->failed)
-        g->failed = g->begin(g->arg, &g->journal, err);
-    r = g->failed;
+    r = begin_journal(g, err);
+    r = r < 0 ? r : take_spool(g, in->head.spooled, false, err); /* what the guard said before */
     if (r < 0)
         return r;
     if (journal_find(g->journal, in->path))
@@ -133,35 +152,57 @@ static int errno_for_caller(int r) {
     return -EIO;
 }
 
-static void send_go_below(struct guard_link *g, int value, size_t folder) {
+/* fd: goes with it; -1: none. */
+static void send_go_with(struct guard_link *g, int value, size_t folder, int fd) {
     struct guard_msg go = {.type = GUARD_MSG_GO, .value = value, .folder_len = (uint32_t)folder};
 
-    if (sock_send(g->sock, &go, sizeof go, NULL, 0) == -EAGAIN)
+    if (sock_send(g->sock, &go, sizeof go, &fd, fd >= 0) == -EAGAIN)
         hang_up(g, "the guard asks without reading the answers");
 }
 
 static void send_go(struct guard_link *g, int value) {
-    send_go_below(g, value, 0);
+    send_go_with(g, value, 0, -1);
 }
 
 static void answer_guard(struct guard_link *g, int r) {
     send_go(g, r < 0 ? errno_for_caller(r) : 0);
 }
 
+static void report_once(struct guard_link *g, const struct err *err) {
+    if (err->msg[0] && !g->reported) {
+        log_line("a change was refused because the old content cannot be recorded: %s", err->msg);
+        g->reported = true;
+    }
+}
+
+/* Without a file for it, or when it was asked for before, the guard goes on with messages. */
+static void on_spool(struct guard_link *g, const struct incoming *in) {
+    CLEANUP(closep) int fd = -1;
+    struct err err = {0};
+    int r = g->begin ? begin_journal(g, &err) : 0;
+
+    if (r == 0 && g->spools)
+        r = take_spool(g, in->head.spooled, true, &err);
+    else if (r == 0 && g->journal)
+        fd = journal_spool_make(g->journal);
+    g->spools |= fd >= 0;
+    if (r < 0)
+        report_once(g, &err);
+    send_go_with(g, r < 0 ? errno_for_caller(r) : 0, 0, fd);
+}
+
 static void on_touch(struct guard_link *g, const struct incoming *in) {
     struct err err = {0};
     int r = journal_is_path(in->path, in->head.path_len) ? record(g, in, &err) : -EINVAL;
 
-    if (r < 0 && err.msg[0] && !g->reported) {
-        log_line("a change was refused because the old content cannot be recorded: %s", err.msg);
-        g->reported = true;
-    }
+    if (r < 0)
+        report_once(g, &err);
     if (!in->head.wait) {
         if (r < 0)
             hang_up(g, "a change could not be recorded"); /* it has happened, and there will not be another */
         return;
     }
-    send_go_below(g, r < 0 ? errno_for_caller(r) : 0, (size_t)MAX_OF(r, 0));
+    send_go_with(g, r < 0 ? errno_for_caller(r) : 0, (size_t)MAX_OF(r, 0), -1);
 }
 
 /* About hidden names (latecomers.h). If it fails the call fails; a file that cannot be covered ends the run soon after. */
@@ -273,6 +314,8 @@ static void handle_message(struct guard_link *g, const struct incoming *in) {
         on_share(g, in);
     else if (in->head.type == GUARD_MSG_OPEN)
         on_open(g, in);
+    else if (in->head.type == GUARD_MSG_SPOOL)
+        on_spool(g, in);
     else if (in->head.type == GUARD_MSG_LOOK || in->head.type == GUARD_MSG_MAKING || in->head.type == GUARD_MSG_MADE)
         on_names(g, in);
     else
@@ -304,10 +347,24 @@ void guard_handle(struct guard_link *g) {
         ;
 }
 
+/* What is left in the spool if it cannot be taken over is found by who reads the journal. */
+static void finish_spool(struct guard_link *g) {
+    struct err err = {0};
+
+    if (!g->journal || !g->spools)
+        return;
+    if (journal_spool_rest(g->journal, judge_spooled, g, &err) < 0)
+        log_line("not all that this run changed can be recorded: %s", err.msg);
+    else
+        journal_spool_end(g->journal);
+    g->spools = false;
+}
+
 void guard_finish(struct guard_link *g) {
     while (g->sock >= 0 && handle_one(g) != HANDLED_NONE)
         ;
     closep(&g->sock);
+    finish_spool(g);
 }
 
 void guard_report(const struct guard_link *g) {
@@ -324,72 +381,4 @@ void guard_report(const struct guard_link *g) {
         log_note("%s", g->refused.v[i]);
     if (g->more_refused)
         log_note("refused: %zu more", g->more_refused);
-}
-
-/* -- which files the inside had open for writing ------------------------------------------------------------------------ */
-
-enum { KEYS_START = 1024 };
-
-static const uint64_t SECOND_NS = 1000000000;
-
-static uint64_t *find_slot(uint64_t *slots, size_t cap, uint64_t key) {
-    size_t i = (key >> 1) & (cap - 1);
-
-    while (slots[i] && (slots[i] & ~GUARD_KEY_HOSTS) != (key & ~GUARD_KEY_HOSTS))
-        i = (i + 1) & (cap - 1);
-    return &slots[i];
-}
-
-static bool grow_keys(struct landing_keys *k) {
-    size_t cap = k->cap ? 2 * k->cap : KEYS_START;
-    uint64_t *slots = calloc(cap, sizeof *slots);
-
-    if (!slots)
-        return false;
-    for (size_t i = 0; i < k->cap; i++)
-        if (k->slots[i])
-            *find_slot(slots, cap, k->slots[i]) = k->slots[i];
-    free(k->slots);
-    k->slots = slots;
-    k->cap = cap;
-    return true;
-}
-
-/* What the guard wrote down since the last time; it says each file once, but may have been taken over. */
-static void read_new(struct landing_keys *k, const struct guard_link *g) {
-    uint64_t room = (g->share_size - offsetof(struct guard_share, written)) / sizeof g->share->written[0];
-    uint64_t n = MIN_OF(g->share->n_written, room);
-
-    for (; k->read < n && !k->lost; k->read++) {
-        uint64_t key = g->share->written[k->read], *slot;
-
-        if (k->n >= k->cap / 2 && !grow_keys(k)) {
-            k->lost = true;
-            return;
-        }
-        slot = find_slot(k->slots, k->cap, key);
-        k->n += *slot == 0 && key != 0;
-        *slot |= key;
-    }
-}
-
-enum landing_touch landing_keys_find(struct landing_keys *k, const struct guard_link *g, int fd) {
-    struct statx x;
-    uint64_t birth_ns, found;
-
-    if (!g->share)
-        return LANDING_UNTOUCHED;
-    read_new(k, g);
-    if (k->lost || g->share->full || statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &x) < 0)
-        return LANDING_TOUCHED;
-    if (k->cap == 0)
-        return LANDING_UNTOUCHED;
-    birth_ns = x.stx_mask & STATX_BTIME ? (uint64_t)x.stx_btime.tv_sec * SECOND_NS + x.stx_btime.tv_nsec : 0;
-    found = *find_slot(k->slots, k->cap, guardmsg_key(makedev(x.stx_dev_major, x.stx_dev_minor), x.stx_ino, birth_ns));
-    return !found ? LANDING_UNTOUCHED : found & GUARD_KEY_HOSTS ? LANDING_TOUCHED_SAVE : LANDING_TOUCHED;
-}
-
-void landing_keys_done(struct landing_keys *k) {
-    free(k->slots);
-    *k = (struct landing_keys){0};
 }

@@ -3,8 +3,11 @@
  * The supervisor's end of the guard (proto/guardmsg.h): what is about to change in the workspace is put into the journal first,
  * and refusals are reported when the run has ended.
  *
- * Whatever arrives comes from bawn-init, which the command may have taken over: no more is believed than that a path is about
- * to change. The file is read here, from the host's side. If it cannot be recorded the change is refused.
+ * Whatever arrives comes from bawn-init, which the command may have taken over. Of what it sends in messages no more is believed than that a path is about
+ * to change, and the file is read here, from the host's side. If it cannot be recorded the change is refused. Of small files it puts the content into the
+ * spool (workspace/run/spool.h), and that is believed, as it is believed that a name was new: who has taken over bawn-init can write any content into all that the
+ * sandbox shows, and need not report it. A lie can only make a rollback put into the workspace what the liar could have put there itself. What was
+ * taken over into the journal before, it cannot reach, and about hidden files nothing is believed.
  */
 #pragma once
 
@@ -31,6 +34,7 @@ struct guard_link {
     struct journal *journal;   /* NULL: nothing has changed yet */
     int failed;                /* why nothing can be recorded any more; 0: all is well */
     bool reported;             /* the user knows about a failure */
+    bool spools;               /* the guard has a spool */
     struct strv refused;       /* lines for the user, distinct */
     size_t more_refused;       /* not among them */
     struct guard_share *share; /* NULL: nothing was opened for writing yet. What is in it is bawn-init's word */

@@ -51,10 +51,16 @@ void latecomers_done(struct latecomers *l) {
     *l = (struct latecomers)LATECOMERS_INIT;
 }
 
+int latecomers_fd(const struct latecomers *l) {
+    return l->pause_ms && clock_left_ms(l->pause_ms) > 0 ? -1 : l->inotify;
+}
+
 int latecomers_timeout(const struct latecomers *l) {
     if (l->begin_ms && !l->resting)
         return clock_left_ms(l->begin_ms);
-    return l->queue.len || l->found.len || l->opened.len || l->failed.code || (l->o.landing && l->o.landing->again) ? 0 : -1;
+    if (l->queue.len || l->found.len || l->opened.len || l->failed.code || (l->o.landing && l->o.landing->again))
+        return 0;
+    return l->pause_ms ? clock_left_ms(l->pause_ms) : -1;
 }
 
 void latecomers_last(struct latecomers *l) {

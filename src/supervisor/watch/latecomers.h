@@ -12,6 +12,9 @@
  * LATECOMERS_DELAY_MS after the start: closing an inotify instance waits for an RCU grace period, often 10 ms, which is more than
  * all of a short run.
  *
+ * Who makes many files makes many events. So after each look at them there is a pause of LATECOMERS_PAUSE_MS, and what comes meanwhile is looked at
+ * together: waking up for each would cost more than making the file.
+ *
  * A user has only so many inotify instances (fs.inotify.max_user_instances, 128 on many systems); past them the folders are gone
  * through once a second while something runs inside, and before it does.
  */
@@ -28,7 +31,7 @@
 struct ignore;
 struct landing;
 
-enum { LATECOMERS_DELAY_MS = 50, LATECOMERS_AGAIN_MS = 1000 };
+enum { LATECOMERS_DELAY_MS = 50, LATECOMERS_AGAIN_MS = 1000, LATECOMERS_PAUSE_MS = 1 };
 
 struct latecomers_opts {                   /* all borrowed */
     int workspace;                         /* the host's folder */
@@ -45,6 +48,7 @@ struct latecomers {
     struct latecomers_opts o;
     uint64_t begin_ms;   /* when to begin; 0: it has, or never will */
     int inotify;         /* -1: not yet, or none is available */
+    uint64_t pause_ms;   /* until then events wait; 0: none did */
     struct made made;    /* those that it made, where it can */
     struct strv masked;  /* overlay: what its mask hides or replaces, whatever appears there; sorted */
     struct strv mounted; /* folders in it that are volumes or mounts: what the host has there is out of sight */
@@ -68,7 +72,8 @@ void latecomers_done(struct latecomers *l);
 /* Nothing inside runs any more: what happened last is only seen (landing.h). */
 void latecomers_last(struct latecomers *l);
 
-/* Milliseconds until there is work, -1: none. l->inotify is for poll(). */
+/* For poll(), POLLIN; and milliseconds until there is work, -1: none. */
+int latecomers_fd(const struct latecomers *l);
 int latecomers_timeout(const struct latecomers *l);
 /* Reads what happened and does a part of the work. Negative: something hidden could not be covered, so the run has to end. */
 int latecomers_handle(struct latecomers *l, struct err *err);
@@ -81,6 +86,9 @@ int latecomers_look(struct latecomers *l, const char *path, bool closing);
 /* The command is about to make a hidden name where it may; and did (fd), or failed (-1). */
 int latecomers_making(struct latecomers *l, const char *path);
 void latecomers_made(struct latecomers *l, const char *path, int fd);
+
+/* Whether the rules hide a file of this path. */
+bool latecomers_hides(const struct latecomers *l, const char *path);
 
 /* latecomers_walk.c, for latecomers.c: what is in the folders, and what the kernel reports about them. 0, or -errno: -ENOSPC if the user's
  * watches do not suffice, -EMFILE and the like, -ENOMEM. */

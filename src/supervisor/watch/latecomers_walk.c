@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "jail/plan/elsewhere.h"
+#include "os/clock.h"
 #include "os/dir.h"
 #include "os/fd.h"
 #include "os/safepath.h"
@@ -48,6 +49,10 @@ static bool is_own(const struct latecomers *l, const char *path, bool is_dir) {
 static bool is_hidden(const struct latecomers *l, const char *path, bool is_dir) {
     return ignore_match(l->o.rules, path, is_dir) == IGNORE_EXCLUDED ||
            (l->o.accepted && ignore_match(l->o.accepted, path, is_dir) == IGNORE_EXCLUDED);
+}
+
+bool latecomers_hides(const struct latecomers *l, const char *path) {
+    return l->o.rules && is_hidden(l, path, false);
 }
 
 /* What the host has there is not shown, whatever it is. Where a mount shows it a second time it is looked at all the same. */
@@ -207,6 +212,7 @@ static int read_some(struct latecomers *l) {
 int late_read_events(struct latecomers *l, bool all) {
     int r = l->inotify < 0 ? 0 : read_some(l);
 
+    l->pause_ms = r == 1 ? clock_ms() + LATECOMERS_PAUSE_MS : 0;
     for (int i = 1; r == 1 && all && i < READS_MAX; i++)
         r = read_some(l);
     return r < 0 ? r : 0;

@@ -115,15 +115,29 @@ static int xattrs_equal(const struct change_view *old, int old_fd, const struct 
     return a.len == b.len && memcmp(buf_str(&a), buf_str(&b), a.len) == 0;
 }
 
+/* Small files, as most are, are compared where the journal has them. */
+static int same_as_entry(const struct journal *j, const struct journal_entry *e, int fd) {
+    CLEANUP(closep) int stored = -1;
+    int r = journal_same(j, e, fd);
+
+    if (r != -EAGAIN)
+        return r;
+    stored = journal_blob(j, e);
+    return stored == -ENOENT ? 0 : stored < 0 ? stored : same_content(stored, fd, COMPARE_MAX);
+}
+
 /* Files and folders, both of one type; adds to *what. */
 static int compare_open(const struct change_view *old, const struct change_view *now, const struct journal *j, unsigned *what) {
     bool is_file = S_ISREG(now->st.st_mode);
     CLEANUP(closep) int b = view_open(now, j);
-    CLEANUP(closep) int a = old->unknown || (old->entry && !is_file) ? -ENODATA : view_open(old, j);
+    CLEANUP(closep) int a = old->unknown || old->entry ? -ENODATA : view_open(old, j);
     int r;
 
     if (is_file) {
-        r = a >= 0 && b >= 0 ? same_content(a, b, COMPARE_MAX) : 0;
+        r = old->unknown || b < 0 ? 0
+            : old->entry          ? same_as_entry(j, old->entry, b)
+            : a >= 0              ? same_content(a, b, COMPARE_MAX)
+                                  : 0;
         if (r <= 0)
             *what |= CHANGE_CONTENT;
         if (r < 0)

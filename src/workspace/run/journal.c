@@ -2,144 +2,15 @@
 /* Opens the journal, looks up paths and appends records. */
 #include "workspace/run/journal.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "base/pathtext.h"
 #include "base/str.h"
 #include "os/fd.h"
 #include "workspace/run/journal_priv.h"
-
-/* -- records -------------------------------------------------------------------------------------------------------------- */
-
-enum { RECORD_HEAD = 8, MODE_BITS = 07777 };
-
-/* The numbers of a record, in this order. */
-struct fixed {
-    uint32_t kind, flags, mode, path_len, link_len, xattrs_len;
-    uint64_t size, mtime_ns, blob, dev, ino;
-};
-static_assert(sizeof(struct fixed) == 6 * 4 + 5 * 8, "no padding");
-
-uint32_t journal_checksum(const char *data, size_t len) {
-    static const uint32_t nibble[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
-                                        0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
-                                        0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
-    uint32_t crc = ~0u;
-
-    for (size_t i = 0; i < len; i++) {
-        crc ^= (unsigned char)data[i];
-        crc = crc >> 4 ^ nibble[crc & 15];
-        crc = crc >> 4 ^ nibble[crc & 15];
-    }
-    return ~crc;
-}
-
-/* Little-endian in the file: a home may be shared between machines. The same function reads and writes. */
-static void swap_if_big(struct fixed *f) {
-    uint32_t *small[] = {&f->kind, &f->flags, &f->mode, &f->path_len, &f->link_len, &f->xattrs_len};
-    uint64_t *large[] = {&f->size, &f->mtime_ns, &f->blob, &f->dev, &f->ino};
-
-    for (size_t i = 0; i < ARRAY_LEN(small); i++)
-        *small[i] = le32toh(*small[i]);
-    for (size_t i = 0; i < ARRAY_LEN(large); i++)
-        *large[i] = le64toh(*large[i]);
-}
-
-static uint32_t get_u32(const char *data) {
-    uint32_t n;
-
-    memcpy(&n, data, sizeof n);
-    return le32toh(n);
-}
-
-void journal_encode(const struct journal_entry *e, enum journal_form form, struct buf *out) {
-    struct fixed f = {.kind = e->kind,
-                      .flags = form,
-                      .mode = e->mode & MODE_BITS,
-                      .path_len = (uint32_t)strlen(e->path),
-                      .link_len = e->link ? (uint32_t)strlen(e->link) : 0,
-                      .xattrs_len = (uint32_t)e->xattrs_len,
-                      .size = e->size,
-                      .mtime_ns = e->mtime_ns,
-                      .blob = e->blob,
-                      .dev = e->dev,
-                      .ino = e->ino};
-    uint32_t head[2] = {0};
-    size_t path_len = f.path_len, link_len = f.link_len, begin = out->len;
-
-    swap_if_big(&f);
-    buf_add(out, head, sizeof head);
-    buf_add(out, &f, sizeof f);
-    buf_add(out, e->path, path_len + 1);
-    buf_add(out, e->link ? e->link : "", link_len + 1);
-    buf_add(out, e->xattrs, e->xattrs_len);
-    if (!buf_ok(out))
-        return;
-    head[0] = htole32((uint32_t)(out->len - begin - RECORD_HEAD));
-    head[1] = htole32(journal_checksum(out->data + begin + RECORD_HEAD, out->len - begin - RECORD_HEAD));
-    memcpy(out->data + begin, head, sizeof head);
-}
-
-bool journal_is_path(const char *path, size_t len) {
-    return len <= JOURNAL_PATH_MAX && path_is_below(path, len);
-}
-
-static bool is_sound_record(const struct fixed *f, const char *path, const char *link) {
-    bool is_link = f->kind == JOURNAL_LINK;
-
-    if (f->kind > JOURNAL_OTHER || f->flags > JOURNAL_NAMED || f->mode > MODE_BITS || path[f->path_len] != 0 ||
-        link[f->link_len] != 0)
-        return false;
-    if (f->flags == JOURNAL_NAMED && (f->blob || (f->kind != JOURNAL_FILE && f->kind != JOURNAL_DIR)))
-        return false;
-    if ((f->blob || (f->flags && f->flags != JOURNAL_NAMED)) && f->kind != JOURNAL_FILE)
-        return false;
-    if (f->flags == JOURNAL_PACKED && (f->blob == 0 || f->blob > INT64_MAX / 2 || f->size > JOURNAL_PACKED_MAX))
-        return false;
-    return journal_is_path(path, f->path_len) && is_link == (f->link_len > 0) && !memchr(link, 0, f->link_len);
-}
-
-size_t journal_decode(const char *data, size_t len, struct journal_entry *ret, enum journal_form *ret_form) {
-    const char *path, *link, *xattrs;
-    struct fixed f;
-    size_t body;
-
-    if (len < RECORD_HEAD + sizeof f)
-        return 0;
-    body = get_u32(data);
-    if (body < sizeof f || body > JOURNAL_RECORD_MAX || body > len - RECORD_HEAD ||
-        get_u32(data + 4) != journal_checksum(data + RECORD_HEAD, body))
-        return 0;
-    memcpy(&f, data + RECORD_HEAD, sizeof f);
-    swap_if_big(&f);
-    if (f.path_len > JOURNAL_PATH_MAX || f.link_len > JOURNAL_PATH_MAX || f.xattrs_len > XATTRS_MAX ||
-        body != sizeof f + f.path_len + f.link_len + f.xattrs_len + 2)
-        return 0;
-    path = data + RECORD_HEAD + sizeof f;
-    link = path + f.path_len + 1;
-    xattrs = link + f.link_len + 1;
-    if (!is_sound_record(&f, path, link))
-        return 0;
-    *ret_form = (enum journal_form)f.flags;
-    *ret = (struct journal_entry){.kind = (enum journal_kind)f.kind,
-                                  .path = path,
-                                  .mode = f.mode,
-                                  .size = f.size,
-                                  .mtime_ns = f.mtime_ns,
-                                  .link = f.link_len ? link : NULL,
-                                  .xattrs = f.xattrs_len ? xattrs : NULL,
-                                  .xattrs_len = f.xattrs_len,
-                                  .blob = f.blob,
-                                  .dev = f.dev,
-                                  .ino = f.ino,
-                                  .named = f.flags == JOURNAL_NAMED};
-    return RECORD_HEAD + body;
-}
 
 /* -- the index by path ---------------------------------------------------------------------------------------------------- */
 
@@ -200,20 +71,20 @@ static int grow_index(struct journal *j) {
     return 0;
 }
 
-static int reserve_slot(struct journal *j) {
+int journal_reserve(struct journal *j) {
     if (j->n >= JOURNAL_RECORDS_MAX)
         return -ENOSPC;
     return j->n < j->cap ? 0 : grow_index(j);
 }
 
-static void insert_slot(struct journal *j, struct journal_slot *s) {
+void journal_insert(struct journal *j, struct journal_slot *s) {
     put_index(j, s->hash, j->n);
     j->slots[j->n++] = s;
     if (s->e.kind != JOURNAL_FILE)
         return;
     if (s->form == JOURNAL_PACKED)
         j->pack_end = MAX_OF(j->pack_end, s->e.blob - 1 + s->e.size);
-    else
+    else if (s->form != JOURNAL_SPOOLED)
         j->last_blob = MAX_OF(j->last_blob, s->e.blob);
     if (s->e.blob)
         j->stored_bytes += s->e.size;
@@ -234,6 +105,8 @@ void journal_close(struct journal *j) {
     free(j->table);
     free(j->loaded);
     free(j->packing);
+    free(j->spool.data);
+    closep(&j->spool.fd);
     buf_done(&j->record);
     buf_done(&j->path);
     buf_done(&j->link);
@@ -264,12 +137,12 @@ static int load_records(struct journal *j, size_t len) {
         if (journal_lookup(j, e.path, journal_hash(j, e.path)))
             continue; /* the first counts: it is the oldest */
         s = calloc(1, sizeof *s);
-        if (!s || reserve_slot(j) < 0) {
+        if (!s || journal_reserve(j) < 0) {
             free(s);
             return -ENOMEM;
         }
         *s = (struct journal_slot){.e = e, .hash = journal_hash(j, e.path), .form = form};
-        insert_slot(j, s);
+        journal_insert(j, s);
     }
 }
 
@@ -318,11 +191,13 @@ static int open_files(struct journal *j, int dir) {
         return -errno;
     if (getrandom(&j->key, sizeof j->key, 0) != (ssize_t)sizeof j->key)
         return -errno;
-    j->key >>= 3; /* below the prime */
-    r = load_journal(j);
+    j->key >>= 3;              /* below the prime */
+    r = journal_spool_find(j); /* before the journal, into which it may be taken over in this moment */
+    r = r < 0 ? r : load_journal(j);
     if (r == 0 && !j->write && j->pack_end > 0)
         journal_open_pack(j);
-    return r == 0 && j->write ? begin_writing(j) : r;
+    r = r == 0 && j->write ? begin_writing(j) : r;
+    return r < 0 ? r : journal_spool_load(j);
 }
 
 int journal_open(int dir, bool write, const struct journal_opts *opts, struct journal **ret, struct err *err) {
@@ -335,6 +210,7 @@ int journal_open(int dir, bool write, const struct journal_opts *opts, struct jo
                           .file = -1,
                           .base = -1,
                           .pack = -1,
+                          .spool.fd = -1,
                           .write = write,
                           .opts = opts ? *opts : (struct journal_opts){0},
                           .record = BUF_INIT(JOURNAL_RECORD_MAX + 64),
@@ -397,8 +273,17 @@ static bool is_sound_entry(const struct journal_entry *e) {
     return !e->link || (e->link[0] && strlen(e->link) <= JOURNAL_PATH_MAX);
 }
 
-int journal_add(struct journal *j, const struct journal_entry *e, int content, bool keep_inode, int host_dir, struct err *err) {
+/* Where the content of a new record is: a file, or memory. */
+struct journal_source {
+    int fd; /* -1: none */
+    bool keep_inode;
+    int host_dir;
+    const char *bytes; /* NULL: none */
+};
+
+static int add_from(struct journal *j, const struct journal_entry *e, const struct journal_source *from, struct err *err) {
     CLEANUP(freep) struct journal_slot *s = NULL;
+    bool keep = e->kind == JOURNAL_FILE && !e->named;
     int r;
 
     if (!j->write || !is_sound_entry(e))
@@ -406,9 +291,11 @@ int journal_add(struct journal *j, const struct journal_entry *e, int content, b
     if (journal_lookup(j, e->path, journal_hash(j, e->path)))
         return 0;
     s = make_slot(j, e);
-    r = s ? reserve_slot(j) : -ENOMEM;
-    if (r == 0 && content >= 0 && e->kind == JOURNAL_FILE && !e->named)
-        r = journal_keep(j, content, keep_inode, host_dir, &s->e, &s->form);
+    r = s ? journal_reserve(j) : -ENOMEM;
+    if (r == 0 && from->fd >= 0 && keep)
+        r = journal_keep(j, from->fd, from->keep_inode, from->host_dir, &s->e, &s->form);
+    else if (r == 0 && from->bytes && keep)
+        r = journal_keep_bytes(j, from->bytes, &s->e, &s->form);
     if (r == 0) {
         r = append_record(j, s);
         if (r < 0)
@@ -416,8 +303,16 @@ int journal_add(struct journal *j, const struct journal_entry *e, int content, b
     }
     if (r < 0)
         return err_sys(err, r, "record what '%s' was", e->path);
-    insert_slot(j, TAKE_PTR(s));
+    journal_insert(j, TAKE_PTR(s));
     return 1;
+}
+
+int journal_add(struct journal *j, const struct journal_entry *e, int content, bool keep_inode, int host_dir, struct err *err) {
+    return add_from(j, e, &(struct journal_source){.fd = content, .keep_inode = keep_inode, .host_dir = host_dir}, err);
+}
+
+int journal_add_bytes(struct journal *j, const struct journal_entry *e, const char *content, struct err *err) {
+    return add_from(j, e, &(struct journal_source){.fd = -1, .bytes = content}, err);
 }
 
 const struct journal_entry *journal_find(const struct journal *j, const char *path) {

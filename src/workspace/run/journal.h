@@ -49,6 +49,8 @@ void journal_closep(struct journal **j);
  * new name would change the stored content; if that is noticed (mtime, size) journal_blob() has nothing. e->blob is ignored and
  * set by the call; size and mtime of what is stored are those of `content`. */
 int journal_add(struct journal *j, const struct journal_entry *e, int content, bool keep_inode, int host_dir, struct err *err);
+/* The same with content in memory: e->size bytes. */
+int journal_add_bytes(struct journal *j, const struct journal_entry *e, const char *content, struct err *err);
 /* Makes an entry from the file system: what is at (root, path) now; JOURNAL_ABSENT also if a link or a file is on the way.
  * Strings live until the next call or j's end. *ret_content (may be NULL): a readable file; -1: it is none, or may not be read. */
 int journal_look(struct journal *j, int root, const char *path, struct journal_entry *ret, int *ret_content, struct err *err);
@@ -59,5 +61,23 @@ const struct journal_entry *journal_at(const struct journal *j, size_t i); /* in
 /* Descriptor of the content; -ENOENT: not stored. */
 int journal_blob(const struct journal *j, const struct journal_entry *e);
 bool journal_has(const struct journal *j, const struct journal_entry *e); /* whether it would find one */
-size_t journal_not_stored(const struct journal *j);                       /* files whose content was not stored, but for those */
-size_t journal_named(const struct journal *j);                            /* files that were recorded by name only */
+/* Whether the file has the content: 1 or 0; -EAGAIN: the content has to be opened and compared. */
+int journal_same(const struct journal *j, const struct journal_entry *e, int fd);
+size_t journal_not_stored(const struct journal *j); /* files whose content was not stored, but for those */
+size_t journal_named(const struct journal *j);      /* files that were recorded by name only */
+
+/*
+ * The spool (workspace/run/spool.h): direct mode's guard puts into it what is about to change, and it is taken over into the journal. What is left of it by a crash is found
+ * by who opens the journal.
+ */
+/* Makes it. A descriptor for the guard, to write to; or -errno. */
+int journal_spool_make(struct journal *j);
+struct spool_entry;
+/* Whether the guard may say this: 1: yes; 0: yes, but no content is stored; a negative errno ends it all. */
+typedef int journal_spool_fn(void *arg, const struct spool_entry *e);
+/* Takes over what is in the first `len` bytes. rewind: from here on it is written from its beginning. */
+int journal_spool_take(struct journal *j, size_t len, bool rewind, journal_spool_fn *judge, void *arg, struct err *err);
+/* The guard is gone: takes over what is left. */
+int journal_spool_rest(struct journal *j, journal_spool_fn *judge, void *arg, struct err *err);
+/* All of it was taken over. */
+void journal_spool_end(struct journal *j);

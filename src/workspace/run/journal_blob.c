@@ -90,6 +90,16 @@ static int open_pack(struct journal *j) {
 
 /* Small files go behind each other into one: making a file for each costs more than all the rest. 1: packed; 0: it does not fit. Space
  * that no record leads to is used again. */
+static int pack_bytes(struct journal *j, const char *data, size_t n, uint64_t max, struct journal_entry *e) {
+    if (n > JOURNAL_PACKED_MAX || n > max)
+        return 0;
+    if (n > 0 && pwrite(j->pack, data, n, (off_t)j->pack_end) != (ssize_t)n)
+        return 0; /* no space, or the user's limit on the size of a file: it is tried alone, and that fails or not */
+    e->size = n;
+    e->blob = j->pack_end + 1;
+    return 1;
+}
+
 static int keep_packed(struct journal *j, int content, uint64_t max, struct journal_entry *e) {
     int r = open_pack(j);
     ssize_t n;
@@ -97,20 +107,35 @@ static int keep_packed(struct journal *j, int content, uint64_t max, struct jour
     if (r < 0)
         return r;
     n = pread(content, j->packing, JOURNAL_PACKED_MAX + 1, 0);
-    if (n < 0)
-        return -errno;
-    if (n > JOURNAL_PACKED_MAX || (uint64_t)n > max)
+    return n < 0 ? -errno : pack_bytes(j, j->packing, (size_t)n, max, e);
+}
+
+static uint64_t max_of(const struct journal *j) {
+    return MIN_OF(j->opts.file_max, j->opts.budget - MIN_OF(j->opts.budget, j->stored_bytes));
+}
+
+int journal_keep_bytes(struct journal *j, const char *content, struct journal_entry *e, enum journal_form *ret_form) {
+    CLEANUP(closep) int fd = -1;
+    int r;
+
+    if (j->opts.budget == 0 || e->size > max_of(j))
         return 0;
-    if (n > 0 && pwrite(j->pack, j->packing, (size_t)n, (off_t)j->pack_end) != n)
-        return 0; /* no space, or the user's limit on the size of a file: it is tried alone, and that fails or not */
-    e->size = (uint64_t)n;
-    e->blob = j->pack_end + 1;
-    return 1;
+    r = open_base(j, true);
+    r = r < 0 ? r : j->old ? 0 : open_pack(j);
+    r = r < 0 ? r : j->old ? 0 : pack_bytes(j, content, e->size, max_of(j), e);
+    if (r != 0) {
+        *ret_form = r > 0 ? JOURNAL_PACKED : JOURNAL_COPIED;
+        return MIN_OF(r, 0);
+    }
+    fd = journal_memory(content, e->size);
+    r = fd < 0 ? fd : keep_alone(j, fd, name_of(j->last_blob + 1).s, max_of(j), e);
+    e->blob = r < 0 ? 0 : j->last_blob + 1;
+    return r;
 }
 
 int journal_keep(struct journal *j, int content, bool keep_inode, int host_dir, struct journal_entry *e,
                  enum journal_form *ret_form) {
-    uint64_t max = MIN_OF(j->opts.file_max, j->opts.budget - MIN_OF(j->opts.budget, j->stored_bytes));
+    uint64_t max = max_of(j);
     struct blob_name name = name_of(j->last_blob + 1);
     struct stat st;
     int r;
@@ -167,9 +192,19 @@ void journal_open_pack(struct journal *j) {
         j->pack_size = (uint64_t)st.st_size;
 }
 
-/* A file in memory: readers want one that begins and ends with the content. */
-static int unpack(const struct journal *j, const struct journal_entry *e) {
-    CLEANUP(closep) int own = j->pack < 0 ? open_stored(j, JOURNAL_PACK) : -1, fd = -1;
+/* Readers want a file that begins and ends with the content. */
+int journal_memory(const char *data, size_t len) {
+    CLEANUP(closep) int fd = memfd_create("content", MFD_CLOEXEC);
+    int r = fd < 0 ? -errno : fd_write_all(fd, data, len);
+
+    if (r < 0)
+        return r;
+    return lseek(fd, 0, SEEK_SET) < 0 ? -errno : TAKE_FD(fd);
+}
+
+/* The content of a packed file. */
+static int read_packed(const struct journal *j, const struct journal_entry *e, char **ret) {
+    CLEANUP(closep) int own = j->pack < 0 ? open_stored(j, JOURNAL_PACK) : -1;
     int pack = j->pack < 0 ? own : j->pack;
     CLEANUP(freep) char *data = NULL;
     ssize_t n;
@@ -182,13 +217,37 @@ static int unpack(const struct journal *j, const struct journal_entry *e) {
     n = pread(pack, data, e->size, (off_t)e->blob - 1);
     if (n != (ssize_t)e->size)
         return n < 0 ? -errno : -ENOENT;
-    fd = memfd_create("content", MFD_CLOEXEC);
-    if (fd < 0)
+    *ret = TAKE_PTR(data);
+    return 0;
+}
+
+static int unpack(const struct journal *j, const struct journal_entry *e) {
+    CLEANUP(freep) char *data = NULL;
+    int r = read_packed(j, e, &data);
+
+    return r < 0 ? r : journal_memory(data, e->size);
+}
+
+int journal_same(const struct journal *j, const struct journal_entry *e, int fd) {
+    const struct journal_slot *s = e->blob ? journal_lookup(j, e->path, journal_hash(j, e->path)) : NULL;
+    CLEANUP(freep) char *now = NULL;
+    CLEANUP(freep) char *then = NULL;
+    struct stat st;
+    ssize_t n;
+
+    if (!s || s->form != JOURNAL_PACKED)
+        return -EAGAIN;
+    if (fstat(fd, &st) < 0)
         return -errno;
-    n = fd_write_all(fd, data, e->size);
-    if (n < 0 || lseek(fd, 0, SEEK_SET) < 0)
-        return n < 0 ? (int)n : -errno;
-    return TAKE_FD(fd);
+    if ((uint64_t)st.st_size != e->size)
+        return 0;
+    now = malloc(e->size + 1);
+    if (!now || read_packed(j, e, &then) < 0)
+        return -EAGAIN;
+    n = pread(fd, now, e->size, 0);
+    if (n < 0)
+        return -errno;
+    return (uint64_t)n == e->size && memcmp(now, then, e->size) == 0;
 }
 
 bool journal_has(const struct journal *j, const struct journal_entry *e) {
@@ -212,6 +271,8 @@ int journal_blob(const struct journal *j, const struct journal_entry *e) {
     s = journal_lookup(j, e->path, journal_hash(j, e->path)); /* by path: e may be the caller's copy */
     if (s && s->form == JOURNAL_PACKED)
         return unpack(j, e);
+    if (s && s->form == JOURNAL_SPOOLED)
+        return journal_memory(j->spool.data + s->e.blob - 1, s->e.size);
     fd = open_stored(j, name_of(e->blob).s);
     if (fd < 0 || fstat(fd, &st) < 0)
         return fd < 0 ? fd : -errno;

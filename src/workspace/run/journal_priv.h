@@ -25,7 +25,8 @@ enum journal_form {
     JOURNAL_COPIED = 0, /* base/BLOB */
     JOURNAL_LINKED = 1, /* the same, but it is the file itself: its mtime tells whether it was written to since */
     JOURNAL_PACKED = 2, /* in base/pack, at BLOB - 1 */
-    JOURNAL_NAMED = 3   /* not at all: struct journal_entry's named */
+    JOURNAL_NAMED = 3,  /* not at all: struct journal_entry's named */
+    JOURNAL_SPOOLED = 4 /* never in a file: in the spool that a crash left, at BLOB - 1 */
 };
 
 struct journal_slot {
@@ -52,6 +53,13 @@ struct journal {
     char *packing;      /* JOURNAL_PACKED_MAX + 1 bytes; NULL until they are needed */
     size_t not_stored, named;
     char *loaded; /* the file as it was when it was opened */
+    struct {
+        int fd;       /* for writing: what the guard puts into it is read here; -1: there is none */
+        uint64_t seq; /* of the last entry that was taken over */
+        size_t at;    /* where the next one is */
+        char *data;   /* what was read of it */
+        size_t len;
+    } spool;
     struct buf record, path, link, xattrs;
 };
 
@@ -62,6 +70,17 @@ size_t journal_decode(const char *data, size_t len, struct journal_entry *ret, e
 
 uint64_t journal_hash(const struct journal *j, const char *path);
 struct journal_slot *journal_lookup(const struct journal *j, const char *path, uint64_t hash);
+
+int journal_reserve(struct journal *j); /* room for one more record */
+void journal_insert(struct journal *j, struct journal_slot *s);
+/* From memory: e->size bytes. blob 0: too large. e is not NAMED. */
+int journal_keep_bytes(struct journal *j, const char *content, struct journal_entry *e, enum journal_form *ret_form);
+/* A file in memory with these bytes. */
+int journal_memory(const char *data, size_t len);
+
+/* journal_spool.c: reads a spool that is there, and what is in it and not in the journal: into the journal, or, for reading, into the index */
+int journal_spool_find(struct journal *j);
+int journal_spool_load(struct journal *j);
 
 /* journal_blob.c: stores the content. ret->blob is 0 if it is too large; sets size and mtime to those of what was stored. */
 int journal_keep(struct journal *j, int content, bool keep_inode, int host_dir, struct journal_entry *e,

@@ -19,6 +19,7 @@
 #include "os/remove.h"
 #include "os/sock.h"
 #include "proto/guardmsg.h"
+#include "workspace/run/spool.h"
 #include "supervisor/watch/guard_link.h"
 #include "workspace/run/journal_priv.h"
 
@@ -307,6 +308,81 @@ static void test_refusals(void **state) {
     assert_int_equal(s->begun, 0);
 }
 
+/* The guard's end: what came with the answer, -1: nothing did. */
+static int ask_spool(struct scene *s, size_t spooled, int32_t *ret) {
+    struct guard_msg go = {.value = 1};
+    int fd = -1;
+    size_t n_fds = 1;
+
+    send_msg(s, (struct guard_msg){.type = GUARD_MSG_SPOOL, .wait = 1, .spooled = (uint32_t)spooled}, "", -1);
+    guard_handle(&s->guard);
+    assert_int_equal(sock_recv(s->peer, &go, sizeof go, &fd, &n_fds), sizeof go);
+    *ret = go.value;
+    return n_fds ? fd : -1;
+}
+
+static size_t spool(int fd, size_t at, uint64_t seq, uint32_t mode, bool named, const char *path, const char *content) {
+    struct spool_head h = {.seq = seq,
+                           .mode = mode,
+                           .named = named,
+                           .path_len = (uint32_t)strlen(path),
+                           .content_len = (uint32_t)strlen(content),
+                           .size = strlen(content)};
+    CLEANUP(buf_done) struct buf b = BUF_INIT(1 << 16);
+
+    buf_add(&b, &h, sizeof h);
+    buf_add(&b, path, strlen(path) + 1);
+    buf_adds(&b, content);
+    buf_add(&b, &seq, sizeof seq);
+    assert_int_equal(pwrite(fd, b.data, b.len, (off_t)at), b.len);
+    return at + b.len;
+}
+
+/* What the guard put away itself is in the journal before what it says next, and when it is full, and in the end. */
+static void test_the_spool(void **state) {
+    struct scene *s = *state;
+    CLEANUP(closep) int fd = -1;
+    int32_t value;
+    size_t at;
+
+    fd = ask_spool(s, 0, &value);
+    assert_true(value == 0 && fd >= 0 && s->begun == 1);
+    at = spool(fd, 0, 1, S_IFREG | 0600, false, "f", "old");
+    write_file(s->ws, "g", "other");
+    send_msg(s, (struct guard_msg){.type = GUARD_MSG_TOUCH, .wait = 1, .mode = S_IFREG | 0600, .spooled = (uint32_t)at}, "g", -1);
+    guard_handle(&s->guard);
+    assert_string_equal(journal_at(s->guard.journal, 0)->path, "f");
+    assert_string_equal(journal_at(s->guard.journal, 1)->path, "g");
+    assert_true(recv(s->peer, &value, sizeof value, 0) > 0);
+    at = spool(fd, at, 2, 0, false, "new", "");
+    assert_int_equal(ask_spool(s, at, &value), -1); /* full: no second one */
+    assert_int_equal(value, 0);
+    assert_int_equal(journal_count(s->guard.journal), 3);
+    spool(fd, 0, 3, S_IFREG | 0600, false, "last", "text");
+    closep(&s->peer);
+    guard_finish(&s->guard);
+    assert_kept(s, "f", "old");
+    assert_kept(s, "last", "text");
+    assert_int_equal(faccessat(s->top, SPOOL_NAME, F_OK, 0), -1);
+}
+
+/* By name only where the supervisor has said so, and nothing that is damaged: then nothing changes any more. */
+static void test_lies_in_the_spool(void **state) {
+    struct scene *s = *state;
+    CLEANUP(closep) int fd = -1;
+    int32_t value;
+    size_t at;
+
+    fd = ask_spool(s, 0, &value);
+    at = spool(fd, 0, 1, S_IFREG | 0600, true, "src/f", "");
+    ask_spool(s, at, &value);
+    assert_int_equal(value, -EINVAL);
+    ask_spool(s, at, &value);
+    assert_int_equal(value, -EINVAL);
+    assert_int_equal(journal_count(s->guard.journal), 0);
+    assert_true(logged("the guard said what it may not"));
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
@@ -321,6 +397,8 @@ int main(void) {
         CASE(test_answers_that_nobody_reads),
         CASE(test_the_end),
         CASE(test_refusals),
+        CASE(test_the_spool),
+        CASE(test_lies_in_the_spool),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
