@@ -20,6 +20,7 @@ from stage import ROOT
 
 TESTS = os.path.join(ROOT, "tests")
 INSIDE, OUTSIDE = "inside", "outside"
+RATIO = 1.1  # the bar: a loop inside, times outside
 
 
 def load(name, path):
@@ -77,6 +78,11 @@ def one(tests, net, models, name, rounds):
                 found[way].append(took)
     return {**{way: {k: statistics.median(s[k] for s in v) for k in ("wall", "cpu")} for way, v in found.items()},
             **{f"{k}_ratio": statistics.median(a[k] / b[k] for a, b in zip(found[INSIDE], found[OUTSIDE])) for k in ("wall", "cpu")}}
+
+
+def cells(result):
+    """Of the report's table: seconds outside, by the clock and of CPU, and the two ratios."""
+    return [*(result.get(OUTSIDE, {}).get(k) for k in ("wall", "cpu")), *(result.get(k) for k in ("wall_ratio", "cpu_ratio"))]
 
 
 def measure(stage, place, effort, say):

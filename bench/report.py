@@ -59,7 +59,6 @@ GATEWAY_BARS = (
     ("looked into (TLS), requests/s, 16 connections", "mitmproxy", ">=", 25),
     ("first connection of a sandbox, ms (gate started, name looked up)", None, "<=", 15),
 )
-AGENT_RATIO = 1.1  # of agents.py: a loop inside, times outside
 CREDENTIAL_CASE, CREDENTIAL_RATIO, CREDENTIAL_START_MS = "a credential is put in (TLS), requests/s, 16 connections", 0.9, 1
 # of images.py: times a start with the host's root; of umoci's speed
 IMAGE_START, IMAGE_UNPACK = 1.3, 0.8
@@ -285,19 +284,14 @@ def work_bars(column):
 def agents_table(data):
     columns = {label: c["agents"] for label, c in data["columns"].items() if "agents" in c}
     head = ["", *(f"{c} {t}" for c in columns for t in ("outside s", "cpu s", "inside, x wall", "x cpu"))]
-    rows = []
-    for name in dict.fromkeys(n for found in columns.values() for n in found):
-        row = [name]
-        for found in columns.values():
-            r = found.get(name, {})
-            row += [number(r.get(agents.OUTSIDE, {}).get(k), 2) for k in ("wall", "cpu")] + [number(r.get(k), 2) for k in ("wall_ratio", "cpu_ratio")]
-        rows.append(row)
+    rows = [[name, *(number(cell, 2) for found in columns.values() for cell in agents.cells(found.get(name, {})))]
+            for name in dict.fromkeys(n for found in columns.values() for n in found)]
     return table("The loop of real agents: three turns with a scripted model (median, interleaved)", head, rows)
 
 
 def agents_bars(column):
     for name, found in column["agents"].items():
-        yield bar(f"loop of {name}, x outside", found.get("wall_ratio"), AGENT_RATIO, True)
+        yield bar(f"loop of {name}, x outside", found.get("wall_ratio"), agents.RATIO, True)
 
 
 def growth_table(data):
