@@ -510,7 +510,7 @@ def test_told_once_before_the_first_change(guarded):
     assert r.rc == 0, r
     assert len(guarded.log()) == len(guarded.touched()) == 6, guarded.log()
     touched = guarded.touched()
-    assert touched["old"] == ["1", "0", "100644", "1"] and touched["gone"] == ["1", "1", "100644", "1"] and touched["mode"] == ["1", "0", "100644", "1"]
+    assert touched["old"] == ["1", "0", "100644", "0"] and touched["gone"] == ["1", "1", "100644", "0"] and touched["mode"] == ["1", "0", "100644", "0"]
     for name in ("new", "d", "l"):
         assert touched[name] == ["0", "0", "0", "0"]
 
