@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -94,18 +95,67 @@ class FarDocker(Docker):
         return self.call("volume", "ls", "--quiet").stdout.split()
 
 
+class SshServer:
+    """A real sshd on loopback that leads to a FarDocker; `ssh` in its folder bin/ is the real one, with a key and settings of its own."""
+
+    def __init__(self, docker):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="bawn-sshd.", dir="/var/tmp"))
+        self.folder.chmod(0o755)
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.port = s.getsockname()[1]
+        f = self.folder
+        for name in ("host", "user"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f / name], check=True)
+        (f / "sshd_config").write_text(f"ListenAddress 127.0.0.1\nPort {self.port}\nHostKey {f}/host\nAuthorizedKeysFile {f}/user.pub\nStrictModes no\nUsePAM no\n"
+                                       f"PermitRootLogin prohibit-password\nPidFile none\nSetEnv DOCKER_HOST={docker.host}\n")
+        (f / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {(f / 'host.pub').read_text()}")
+        (f / "bin").mkdir()
+        # The key is one of this test's alone, and each user who runs ssh has to own it.
+        (f / "bin/ssh").write_text(f'#!/bin/sh\nkey=$(mktemp)\ncat {f}/user > "$key"\nssh_() {{ /usr/bin/ssh -F none -i "$key" -o IdentitiesOnly=yes '
+                                   f'-o UserKnownHostsFile={f}/known_hosts "$@"; }}\nssh_ "$@"\nr=$?\nrm -f "$key"\nexit $r\n')
+        for name, mode in (("bin/ssh", 0o755), ("user", 0o644)):
+            (f / name).chmod(mode)
+        os.makedirs("/run/sshd", exist_ok=True)  # where it wants to live
+        self.log = open(f / "log", "wb")
+        self.process = subprocess.Popen(["/usr/sbin/sshd", "-D", "-e", "-f", f / "sshd_config"], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        self.host, self.path = f"ssh://root@127.0.0.1:{self.port}", f"{f}/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+        wait_for_port(self.port, self.process)
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
+        self.log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def wait_for_port(port, process):
+    until = time.monotonic() + WAIT_S
+    while True:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return
+        assert process.poll() is None and time.monotonic() < until, f"nothing listens on port {port}"
+        time.sleep(0.05)
+
+
 class FarPodman:
     """podman's service, in the same way."""
 
-    def __init__(self):
+    def __init__(self, user=None):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="bawn-podman.", dir=FarDocker.PLACE))
         self.host = f"unix://{self.folder}/podman.sock"
-        hide = "".join(f"[ ! -d '{d}' ] || mount -t tmpfs -o mode=755 tmpfs '{d}'; " for d in sorted(FarDocker.HIDDEN))
+        hide = "".join(f"[ ! -d '{d}' ] || mount -t tmpfs -o mode=1777 tmpfs '{d}'; " for d in sorted(FarDocker.HIDDEN))
         self.log = open(self.folder / "log", "wb")
+        self.user, become, env = user, [], dict(os.environ)
+        if user:  # without root: its own storage, and ids of /etc/subuid
+            self.folder.chmod(0o755)
+            shutil.chown(self.folder, user, user)
+            become = ["setpriv", "--reuid", user, "--regid", user, "--init-groups"]
+            env = {"PATH": env["PATH"], "HOME": str(self.folder), "XDG_RUNTIME_DIR": str(self.folder), "TMPDIR": str(self.folder)}
         self.process = subprocess.Popen(
-            ["unshare", "--mount", "--propagation", "private", "sh", "-ec", hide + 'exec "$@"', "sh", "podman", "--root", self.folder / "data", "--runroot",
+            ["unshare", "--mount", "--propagation", "private", "sh", "-ec", hide + 'exec "$@"', "sh", *become, "podman", "--root", self.folder / "data", "--runroot",
              self.folder / "run", "--runtime", "runc", "--cgroup-manager", "cgroupfs", "system", "service", "--time", "0", self.host],
-            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, start_new_session=True, cwd="/")
+            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, start_new_session=True, cwd="/", env=env)
         until = time.monotonic() + WAIT_S
         while self.call("version").returncode:
             assert self.process.poll() is None and time.monotonic() < until, f"podman's service does not start:\n{(self.folder / 'log').read_text()[-3000:]}"
@@ -118,6 +168,10 @@ class FarPodman:
     def end(self):
         self.process.terminate()
         self.process.wait()
+        pause = self.folder / "libpod/tmp/pause.pid"
+        if pause.exists():  # it holds the user namespace of a podman without root
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pause.read_text()), signal.SIGKILL)
         self.log.close()
         for line in reversed(pathlib.Path("/proc/self/mountinfo").read_text().splitlines()):
             if line.split()[4].startswith(f"{self.folder}/"):

@@ -3,12 +3,15 @@
 
 import json
 import os
+import socket
 import subprocess
 
 import pytest
 
-from daemons import FarPodman
+from daemons import FarPodman, SshServer, wait_for_port
 from engine_box import Box
+
+TEST_USER = os.environ.get("BAWN_TEST_USER", "bawn-test")
 
 
 def nothing_is_left(box, far_docker):
@@ -136,13 +139,46 @@ def test_a_persistent_sandbox_comes_back_at_its_stop(far_box, far_docker):
 
 
 @pytest.fixture
-def far_podman():
-    p = FarPodman()
+def sshd(far_docker):
+    s = SshServer(far_docker)
+    yield s
+    s.end()
+
+
+@pytest.fixture
+def tcp(far_docker):
+    """The daemon's socket as a port of loopback."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    path = far_docker.host.removeprefix("unix://")
+    p = subprocess.Popen(["socat", f"TCP-LISTEN:{port},bind=127.0.0.1,fork,reuseaddr", f"UNIX-CONNECT:{path}"])
+    wait_for_port(port, p)
+    yield f"tcp://127.0.0.1:{port}"
+    p.terminate()
+    p.wait()
+
+
+@pytest.mark.parametrize("how", ["ssh", "tcp"])
+def test_by_a_real_ssh_server_and_by_tcp(far_box, far_docker, how, request):
+    """The way to the daemon is a real one: ssh to an sshd on loopback, or a port."""
+    server = request.getfixturevalue("sshd" if how == "ssh" else "tcp")
+    env = {"DOCKER_HOST": server.host, "PATH": server.path} if how == "ssh" else {"DOCKER_HOST": server, "PATH": "/usr/local/bin:/usr/bin:/bin"}
+    far_box.runner.write("old", "1\n")
+    r = far_box.run("sh", "-c", "cat; cat old; echo 2 > old; exit 3", input=b"typed\n", env=env)
+    assert (r.rc, r.out) == (3, b"typed\n1\n") and b"another machine" in r.err, r
+    assert (far_box.workspace / "old").read_text() == "2\n"
+    nothing_is_left(far_box, far_docker)
+
+
+@pytest.fixture
+def far_podman(runner):
+    """Of the same user as the one who runs Bawn: ids that root's runs have do not exist in a podman without root."""
+    p = FarPodman(None if runner.is_root else TEST_USER)
     yield p
     p.end()
 
 
-@pytest.mark.parametrize("runner", ["root"], indirect=True)
 def test_podmans_service_on_another_machine(far_podman, runner, tmp_path):
     """An image of busybox; this machine may not give its containers more descriptors than it has."""
     (tmp_path / "bin").mkdir()
