@@ -15,10 +15,10 @@
 #include "os/safepath.h"
 #include "os/sock.h"
 #include "proto/guardmsg.h"
-#include "workspace/run/spool.h"
 #include "supervisor/watch/ignored_folders.h"
 #include "supervisor/watch/latecomers.h"
 #include "workspace/copy/place.h"
+#include "workspace/run/spool.h"
 
 enum { BATCH = 256 };
 

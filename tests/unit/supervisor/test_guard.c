@@ -19,9 +19,9 @@
 #include "os/remove.h"
 #include "os/sock.h"
 #include "proto/guardmsg.h"
-#include "workspace/run/spool.h"
 #include "supervisor/watch/guard_link.h"
 #include "workspace/run/journal_priv.h"
+#include "workspace/run/spool.h"
 
 struct scene {
     char path[40];

@@ -12,8 +12,8 @@
 #include "base/str.h"
 #include "os/fd.h"
 #include "os/remove.h"
-#include "workspace/run/spool.h"
 #include "workspace/run/journal_priv.h"
+#include "workspace/run/spool.h"
 
 static const struct journal_opts roomy = {.budget = 1 << 20, .file_max = 1 << 20};
 
