@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -47,6 +48,7 @@ static struct mcp_session *add_session(struct mcp_http *h, const char *id) {
 static void scene_init(struct scene *s) {
     int pair[2];
 
+    signal(SIGPIPE, SIG_IGN); /* as mcp_http.c */
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0 || token_make(s->token) < 0 ||
         !token_hash(s->token, strlen(s->token), s->h.token) || fcntl(pair[1], F_SETFL, O_NONBLOCK) < 0)
         abort();
