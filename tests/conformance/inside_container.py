@@ -26,6 +26,7 @@ from network_fixtures import Done, Net
 IMAGE = "bawn-test-host"
 ETC = ("passwd", "group", "nsswitch.conf", "ld.so.cache", "alternatives", "ssl")
 AGENTS = os.environ.get("BAWN_AGENTS", "/var/tmp/bawn-agents")
+TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 NUMBERS = itertools.count()
 
 
@@ -107,7 +108,7 @@ class Contained(Net):
 
     def mounts(self):
         runner, folder = self.runner, self.world.folder
-        read = ["/usr", *(f"/etc/{name}" for name in ETC), str(pathlib.Path(runner.path).resolve().parents[1]), *([AGENTS] if os.path.isdir(AGENTS) else [])]
+        read = ["/usr", *(f"/etc/{name}" for name in ETC), pathlib.Path(runner.path).resolve().parents[1], TOOLS, *([AGENTS] if os.path.isdir(AGENTS) else [])]
         return [*(f"{p}:{p}:ro" for p in read), f"{folder}/resolv.conf:/etc/resolv.conf:ro", f"{folder}/bundle.crt:/etc/ssl/certs/ca-certificates.crt:ro",
                 f"{runner.top}:{runner.top}"]
 
