@@ -197,9 +197,7 @@ class Agent:
         return env
 
     def start_inside(self, net, env, *options, arguments=()):
-        if net.before:  # as in Net.command
-            options = ["--pids", "30000", *options]
-        return Run(net, [*net.before, self.runner.path, "run", *options, "--agent", self.name, "--", *ARGUMENTS[self.name], *arguments], self.environ(**env))
+        return Run(net, [*net.before, self.runner.path, "run", *net.options, *options, "--agent", self.name, "--", *ARGUMENTS[self.name], *arguments], self.environ(**env))
 
     def start_outside(self, net, key, arguments=(), variables=None):
         """The same without a sandbox: what the preset says is done by hand."""

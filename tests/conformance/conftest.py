@@ -28,6 +28,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "network")]
 from daemons import Docker, FarDocker  # noqa: E402
 from engine_box import Box  # noqa: E402
 from host_image import NAME, HostImages, paths  # noqa: E402
+from inside_container import contained, inner_engine  # noqa: E402, F401
+from network_fixtures import inter_net  # noqa: E402, F401
 
 TEST_USER = os.environ.get("BAWN_TEST_USER", "bawn-test")
 ENGINES = ["native", "docker", "podman", "gvisor", "docker-bytes", "docker-far", "image", "gvisor-image"]

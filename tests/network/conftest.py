@@ -208,6 +208,7 @@ class Net:
     def __init__(self, world, runner, before=()):
         self.world, self.runner = world, runner
         self.before = list(before)  # in front of bawn itself
+        self.options = ["--pids", "30000"] if before else []  # without a cgroup the limit of processes counts all of this user's, and other tests have some
         self.names = dict(NAMES)
         self.servers = []
         self.save_names()
@@ -240,9 +241,7 @@ class Net:
     def command(self, *cmd, allow=(), deny=(), options=()):
         self.save_names()
         rules = [word for host in allow for word in ("--allow", host)] + [word for host in deny for word in ("--deny", host)]
-        if self.before:  # without a cgroup the limit of processes counts all of this user's, and other tests have some
-            options = ["--pids", "30000", *options]
-        return [*self.before, self.runner.path, "run", *rules, *options, "--", *cmd]
+        return [*self.before, self.runner.path, "run", *rules, *self.options, *options, "--", *cmd]
 
     def sandbox(self, *cmd, input=None, env=None, **rules):
         done = self.outside(*self.command(*cmd, **rules), input=input, env=env)
