@@ -252,18 +252,13 @@ SPREAD = {"test_hiding_modes.py", "test_hiding_appears.py", "test_hiding_substit
           "test_copy_out.py", "test_system_files.py", "test_system_kernel.py", "test_system_pid1.py", "test_system_processes.py", "test_system_hidden.py", "test_worktree_git.py", "test_guard.py", "test_realwork.py"}
 
 
-ONE_USER = {"test_git_state.py", "test_git_content.py", "test_vault.py", "test_secret_cli.py", "test_broker.py", "test_ca.py", "test_ssh_agent.py", "test_exec.py", "test_exec_parity.py",
-            "test_exec_jobs.py", "test_keep.py", "test_kept_kill9.py", "test_files.py", "test_batch.py", "test_verb_errors.py", "test_registry.py",
-            "test_audit_meddling.py", "test_pool.py", "test_cp.py", "test_kept_home.py", "test_kept_limits.py", "test_kept_walls.py", "test_top.py", "test_image_unpack.py", "test_image_registry.py",
-            "test_review_installs.py", "test_kernel.py", "test_hidden.py", "test_host_saves.py", "test_hidden_late.py", "test_review.py", "test_git_home.py",
-            "test_front_attacks.py", "test_front_schema.py", "test_front_terminal.py", "test_machines.py", "test_seatbelt.py", "test_behaviour.py", "test_walls.py",
-            "test_containers.py", "test_missing_features.py", "test_kill9.py", "test_run.py", "test_modes.py", "test_modes_sync.py", "test_modes_stress.py", "test_far.py"}
+OWN_RULE = {"agents", "sdk"}  # their conftest.py chooses
 
 
 def other_user_runs(item):
-    """Of the network tests, and of those in ONE_USER, each case runs as one of the two users, chosen by name; BAWN_ALL=1: as both."""
+    """Each case runs as one of the two users, chosen by name, so that each file has both; BAWN_ALL=1: as both. Sampled tables have a rule of their own."""
     who = re.search(r"[-\[](root|user)[-\]]", item.name)
-    if not who or not (item.path.parent.name == "network" or item.path.name in ONE_USER) or os.environ.get("BAWN_ALL"):
+    if not who or item.path.parent.name in OWN_RULE or item.path.name in SPREAD or os.environ.get("BAWN_ALL"):
         return False
     case = item.name.replace(who[0], "")
     return zlib.crc32(case.encode()) % 2 != (who[1] == "root")
