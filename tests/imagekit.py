@@ -163,7 +163,7 @@ def store(runner):
 def names(runner):
     """What is in the store: names of images, and how many layers, unfinished pulls and downloads."""
     s = store(runner)
-    count = {d: len(list((s / d).iterdir())) if (s / d).exists() else 0 for d in ("layers", "configs", "refs", "partial", "pulls")}
+    count = {d: len([p for p in (s / d).iterdir() if d == "pulls" or p.name[0] != "."]) if (s / d).exists() else 0 for d in ("layers", "configs", "refs", "partial", "pulls")}
     r = runner.bawn("image", "ls", "--json")
     assert r.rc == 0, r
     return {row["name"] for row in r.json()}, count

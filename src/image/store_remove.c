@@ -142,6 +142,17 @@ static int remove_downloads(const struct image_store *s, uint64_t *ret) {
     return r;
 }
 
+/* What a kill -9 left between writing a file and giving it its name (os/file.h): with the store locked, no other writes one. */
+static int remove_unnamed(int dir) {
+    CLEANUP(strv_done) struct strv files = {0};
+    int r = dir_names(dir, ".", &files);
+
+    for (size_t i = 0; r == 0 && i < files.len; i++)
+        if (files.v[i][0] == '.' && unlinkat(dir, files.v[i], 0) < 0 && errno != ENOENT)
+            r = -errno;
+    return r;
+}
+
 static int prune_locked(const struct image_store *s, bool all, struct image_pruned *ret, struct err *err) {
     CLEANUP(needs_done) struct store_needs before = {0}, after = {0};
     CLEANUP(strv_done) struct strv configs = {0};
@@ -160,7 +171,8 @@ static int prune_locked(const struct image_store *s, bool all, struct image_prun
         r = r == -EBUSY ? 0 : r < 0 ? err_sys(err, r, "remove an image") : 0;
     }
     r = r < 0 ? r : find_needs(s, &after, err);
-    if (r == 0 && ((r = remove_layers(s, &after, &ret->layers)) < 0 || (r = remove_downloads(s, &ret->downloads)) < 0))
+    if (r == 0 && ((r = remove_layers(s, &after, &ret->layers)) < 0 || (r = remove_downloads(s, &ret->downloads)) < 0 ||
+                   (r = remove_unnamed(s->refs)) < 0 || (r = remove_unnamed(s->configs)) < 0))
         r = err_sys(err, r, "remove what no image needs");
     return r;
 }

@@ -135,7 +135,7 @@ def test_time_limit(box):
 def test_it_ends_with_its_supervisor(box):
     """kill -9 of bawn: nothing of the sandbox is left, neither process nor container."""
     mark = f"sleep 98{os.getpid()}"
-    p = box.runner.popen(box.runner.path, "run", "--", "sh", "-c", f"echo up; {mark}", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    p = box.runner.popen(box.runner.path, "run", "--", "sh", "-c", f"{mark} & echo up; wait", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert p.stdout.readline() == b"up\n"
     p.kill()
     p.wait()

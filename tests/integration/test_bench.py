@@ -2,6 +2,7 @@
 """The benchmark works: every part of it is run once. What it measured is not looked at. Without BAWN_ALL=1 only the parts that need no other program."""
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -16,6 +17,7 @@ LEFT_OUT = ["--no-modes"] if os.environ.get("BAWN_ALL") else ["--no-modes", "--n
 @pytest.mark.no_sanitizer
 def test_every_part_of_the_benchmark_works(bawn, tmp_path):
     report = tmp_path / "report.json"
+    bawn = pathlib.Path(os.environ["BAWN_BUILD"], "bawn") if "BAWN_BUILD" in os.environ else bawn  # an installed one has its helpers elsewhere
     done = subprocess.run([sys.executable, ROOT / "bench/run", "--smoke", "--bawn", bawn, "--json", report, *LEFT_OUT], capture_output=True, text=True,
                           env={**os.environ, "BENCH_DIR": "/var/tmp"})
     assert done.returncode == 0, done.stdout + done.stderr

@@ -195,6 +195,20 @@ def test_kill_9_at_any_moment(runner):
     assert (found, count) == ({"docker.io/t/x:latest"}, {"layers": 4, "configs": 1, "refs": 1, "partial": 0, "pulls": 0})
 
 
+def test_prune_removes_what_has_no_name_yet(runner):
+    """A kill -9 between writing a file of the store and giving it its name leaves it under a hidden one."""
+    layout = runner.top / "l"
+    write_layout(layout, [base()])
+    share(layout)
+    assert runner.bawn("image", "pull", layout, "-t", "t/x").rc == 0
+    store = imagekit.store(runner)
+    left = [runner.write(store / d / ".0123.json.0123456789abcdef", "{", 0o600) for d in ("refs", "configs")]
+    assert runner.bawn("image", "ls").rc == 0 and all(p.exists() for p in left)
+    assert runner.bawn("image", "prune").rc == 0
+    assert not any(p.exists() for p in left)
+    assert names(runner)[0] == {"docker.io/t/x:latest"}
+
+
 def test_pulls_at_once(runner):
     """Eight of the same image, while another hand removes it again and again: each one that says so got it."""
     layout = runner.top / "l"
