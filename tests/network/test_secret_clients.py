@@ -293,7 +293,7 @@ git -C two ls-remote
 def test_git(clients):
     """Clone, push (chunked, past http.postBuffer) and fetch through git's own server program; nobody logs in."""
     clients.refuses("env", "GIT_TERMINAL_PROMPT=0", "git", "clone", "-q", "https://git.example.com/demo.git", "none")
-    name = "pushed-" + clients.net.runner.name
+    name = f"pushed-{secrets.token_hex(4)}"
     clients.works("basic", script=GIT.format(name=name, user=USER))
     assert servers.run("git", "--git-dir", clients.servers.folder / "demo.git", "cat-file", "-s", f"{name}:{name}") == b"3000000\n"
     assert any(s["path"].endswith("/git-receive-pack") and s["body"] > 3000000 for s in clients.seen())
@@ -315,7 +315,7 @@ def test_npm(clients):
     """Publishes with the placeholder as token; installs with it and without any."""
     servers.need("npm")
     clients.refuses("npm", "--registry", "https://npm.example.com/", "--fetch-retries", "0", "view", "@me/demo")
-    name = "@me/demo-" + clients.net.runner.name
+    name = f"@me/demo-{secrets.token_hex(4)}"  # the registry is the same for all rows
     r = clients.works("npm", script=shlex.join(["sh", "-ec", NPM, "sh", name]))
     assert r.out.count(b"published\n") == 2, r
     assert [s["method"] for s in clients.seen()].count("PUT") == 1
