@@ -34,8 +34,8 @@
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 #define NORETURN __attribute__((noreturn))
 #define UNUSED __attribute__((unused))
-#if __has_attribute( \
-    uninitialized) /* a large buffer that is not zeroed first (-ftrivial-auto-var-init): only what was written to it is read */
+/* A large buffer that is not zeroed first (-ftrivial-auto-var-init): only what was written to it is read. */
+#if __has_attribute(uninitialized)
 #define UNINITIALIZED __attribute__((uninitialized))
 #else
 #define UNINITIALIZED

@@ -18,7 +18,7 @@ static int judge_allowed(const struct broker *b, const struct policy_request *q)
 static int allowed_request(const struct broker *b, const struct host *host, uint16_t port, const char *method, const char *path,
                            size_t path_len) {
     struct policy_request q = {.host = host, .port = port, .is_tls = true, .method = method, .terse = true};
-    __attribute__((uninitialized)) struct http_path p; /* 16 KiB, for each request */
+    UNINITIALIZED struct http_path p; /* 16 KiB, for each request */
 
     if (!method[0] || http_path_parse(path, path_len, &p, NULL) < 0)
         return -EACCES;

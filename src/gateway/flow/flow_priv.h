@@ -33,7 +33,7 @@ enum {
 };
 
 /* The build zeroes automatic variables: for this one, that would cost more than the look. */
-#define PEEK_BUFFER __attribute__((uninitialized)) uint8_t
+#define PEEK_BUFFER UNINITIALIZED uint8_t
 
 enum flow_state {
     FLOW_ENTRY,

@@ -196,7 +196,7 @@ static bool is_raw(const struct cred_body *b, const uint8_t *data) {
 }
 
 static int unpack_some(struct cred_body *b, const struct finder *f, bool *ret_over, uint32_t *ret_tag) {
-    __attribute__((uninitialized)) uint8_t out[UNPACK_CHUNK];
+    UNINITIALIZED uint8_t out[UNPACK_CHUNK];
     size_t n;
     int r;
 

@@ -38,7 +38,7 @@ enum {
 };
 
 /* The build zeroes automatic variables: for these, that would cost more than reading into them. */
-#define CHUNK_BUFFER __attribute__((uninitialized)) uint8_t
+#define CHUNK_BUFFER UNINITIALIZED uint8_t
 
 enum inspect_state { STATE_HELLO, STATE_SERVER, STATE_LEAF, STATE_CLIENT, STATE_OPEN, STATE_DRAIN, STATE_ENDED };
 
