@@ -38,7 +38,7 @@ def report_of(r):
 
 def test_git_and_ssh(net, server, me):
     known = me.know(server.known(HOST, "ed25519"))
-    name, key = net.runner.name, me.fingerprint("me@laptop")
+    name, key = f"{net.runner.name}-{net.rung}", me.fingerprint("me@laptop")  # the server is the same for all rows
     before = server.logins(), known.read_text()
     r = net.sandbox("sh", "-ec", f"""
 {LOGIN}
