@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gate against direct loopback connections, and, where TLS is looked into, against proxies that do the same.
+"""The gate against direct loopback connections, and, where TLS is inspected, against proxies that do the same.
 
 One server (nginx) and one client (load.c) for everybody. Bawn reaches the server as host.bawn.internal, by a rule. Rounds are interleaved;
 the figures are medians, and ratios are taken round by round.
@@ -119,7 +119,7 @@ class Servers:
 
 
 def rules(place, directory):
-    """The user's rules: the server by name; its TLS port is looked into."""
+    """The user's rules: the server by name; its TLS port is inspected."""
     folder = os.path.join(place.home, ".config", "bawn")
     os.makedirs(folder, exist_ok=True)
     private = {"action": "allow", "host": HOST, "allow_private": True}
@@ -192,9 +192,9 @@ def cases(servers, ms):
     yield "pass-through, requests/s, 16 connections", "requests", both, plain
     yield "pass-through, new connection, us", "new", both, fresh
     yield "pass-through, bulk, MB/s", "bulk", both, bulk
-    yield "looked into (TLS), requests/s, 16 connections", "requests", {**both, **proxies}, tls
+    yield "inspected (TLS), requests/s, 16 connections", "requests", {**both, **proxies}, tls
     proxies.pop("mitmproxy", None)  # half a minute for what the others do in a tenth of a second
-    yield "looked into (TLS), bulk, MB/s", "bulk", {**both, **proxies}, tls_bulk
+    yield "inspected (TLS), bulk, MB/s", "bulk", {**both, **proxies}, tls_bulk
     yield "first connection of a sandbox, ms (gate started, name looked up)", "first", {"bawn": "bawn"}, ("-1",)
     yield "a credential is put in (TLS), requests/s, 16 connections", "requests", {"bawn": "bawn", "credential": "credential"}, (*tls, "key")
 

@@ -55,8 +55,8 @@ GATEWAY_BARS = (
     ("pass-through, requests/s, 16 connections", "direct", ">=", 0.55),
     ("pass-through, new connection, us", "direct", "<=", 2.2),
     ("pass-through, bulk, MB/s", "direct", ">=", 0.8),
-    ("looked into (TLS), requests/s, 16 connections", "squid", ">=", 2.5),
-    ("looked into (TLS), requests/s, 16 connections", "mitmproxy", ">=", 25),
+    ("inspected (TLS), requests/s, 16 connections", "squid", ">=", 2.5),
+    ("inspected (TLS), requests/s, 16 connections", "mitmproxy", ">=", 25),
     ("first connection of a sandbox, ms (gate started, name looked up)", None, "<=", 15),
 )
 CREDENTIAL_CASE, CREDENTIAL_RATIO, CREDENTIAL_START_MS = "a credential is put in (TLS), requests/s, 16 connections", 0.9, 1

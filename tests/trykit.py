@@ -10,7 +10,7 @@ import pathlib
 import re
 
 TRY = pathlib.Path(__file__).resolve().parent.parent / "tools/try"
-ID = 1_000_000 + os.getpid()  # nobody else's: without a cgroup the limit of processes counts all that an id has, and other tests have some
+ID = 1_000_000 + os.getpid()  # of no other test: without a cgroup the limit of processes counts all that an id has, and other tests have some
 BY_HAND = "memory by watchdog; processes by rlimit"  # what a run announces without a cgroup
 
 

@@ -97,7 +97,7 @@ static void test_files_and_links(void **state) {
     end_scene(&s);
 }
 
-/* Links that are the same have one inode, which nobody can change; files, and links that lead elsewhere by now, have their own. */
+/* Links that are the same have one inode, which cannot be changed; files, and links that lead elsewhere by now, have their own. */
 static void test_like_another(void **state) {
     static const char *const skip[] = {NULL};
     static const struct {

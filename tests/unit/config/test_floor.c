@@ -35,7 +35,7 @@ static void test_clamps_everything(void **state) {
     ORIGIN(sc, MEMORY, "organisation (/tmp/");
     ORIGIN(sc, NETWORK, "organisation (/tmp/");
     ORIGIN(sc, PIDS, "organisation (/tmp/");
-    assert_int_equal(sc->s.notes.len, 8); /* what somebody asked for; not the built-in values that were cut */
+    assert_int_equal(sc->s.notes.len, 8); /* what was asked for; not the built-in values that were cut */
     has_text(sc->s.notes.v[0], "resources.memory '64g' (flag --memory) is more than organisation (/tmp/");
     has_text(sc->s.notes.v[0], "allows: '1g' is used");
 }
