@@ -51,7 +51,8 @@ static void make_ids(struct audit *a) {
 int audit_new(const char *state, const struct audit_ids *ids, struct audit **ret, struct err *err) {
     CLEANUP(audit_freep) struct audit *a = calloc(1, sizeof *a);
     CLEANUP(passwd_done) struct passwd_entry user = {0};
-    int r = passwd_find(getuid(), &user);
+    int r = ids->user ? 0 : passwd_find(getuid(), &user);
+    const char *name = ids->user ? ids->user : r == 0 ? user.name : ""; /* not everyone is in /etc/passwd */
 
     if (!a)
         return err_oom(err);
@@ -60,7 +61,7 @@ int audit_new(const char *state, const struct audit_ids *ids, struct audit **ret
                         .sandbox = strdup(ids->sandbox),
                         .run = strdup(ids->run),
                         .tenant = strdup(ids->tenant),
-                        .user = strdup(r == 0 ? user.name : ""), /* not everyone is in /etc/passwd */
+                        .user = strdup(name),
                         .ids = BUF_INIT(IDS_MAX),
                         .pending = BUF_INIT(PENDING_MAX),
                         .chain = CHAIN_INIT};

@@ -53,6 +53,7 @@ struct audit_ids {
     const char *sandbox; /* id or name; "": none */
     const char *run;     /* the run's folder or the job; "": none */
     const char *tenant;  /* "": the user, whose name is in every line */
+    const char *user;    /* that name; NULL: it is looked up */
 };
 
 /* state: $XDG_STATE_HOME/bawn. Opens nothing yet; strings are copied. */

@@ -37,6 +37,19 @@ static void find_born(struct gate_born *born) {
         born->trust[i] = -1;
 }
 
+/* What is there and is no meter was given by mistake: without a limit nothing may leave. */
+static int map_meter(struct gate_born *born, struct err *err) {
+    struct stat st;
+    int r;
+
+    born->meter = NULL;
+    if (fstat(GATE_FD_METER, &st) < 0 || S_ISCHR(st.st_mode))
+        return 0;
+    r = meter_map(GATE_FD_METER, &born->meter);
+    close(GATE_FD_METER);
+    return r < 0 ? err_sys(err, r, "read what may leave") : 0;
+}
+
 static void open_trust(struct gate_born *born) {
     struct trust_source source;
 
@@ -56,6 +69,9 @@ static int serve(struct err *err) {
     r = fd_close_from(GATE_FDS_MAX);
     if (r < 0)
         return err_sys(err, r, "close inherited descriptors");
+    r = map_meter(&born, err); /* before anything is opened: that could take the meter's place */
+    if (r < 0)
+        return r;
     open_trust(&born);
     r = gate_lock(&born.files, err);
     r = r < 0 ? r : gate_init(&gate, &born, err);

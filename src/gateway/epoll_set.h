@@ -31,8 +31,13 @@ struct watch {
 /* Takes loop->data. */
 int hub_new(uv_loop_t *loop, struct hub **ret, struct err *err);
 void hub_free(struct hub *h); /* the loop still has to close the timers */
-/* Calls the handlers of what is ready, of the loop too; waits for it first, unless it shall not. */
-void hub_turn(struct hub *h, bool wait);
+/* Calls the handlers of what is ready, of the loop too. */
+enum hub_wait {
+    HUB_LOOK,  /* only what is ready now */
+    HUB_SLEEP, /* waits until something is */
+    HUB_SPIN   /* the same, but looks for some microseconds before it sleeps */
+};
+void hub_turn(struct hub *h, enum hub_wait wait);
 
 /* EPOLLERR and EPOLLHUP are always reported. */
 /*

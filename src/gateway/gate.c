@@ -22,7 +22,7 @@
 #include "os/fd.h"
 #include "policy/confload.h"
 
-enum { FILES_RESERVED = 2 * RELAY_PIPES_MAX + 128, FILES_PER_FLOW = 3, FLOWS_MIN = 64 };
+enum { FILES_RESERVED = 2 * RELAY_PIPES_MAX + 128, FILES_PER_FLOW = 3, FLOWS_MIN = 64, FLOWS_FEW = 4 };
 
 uint64_t gate_now_s(const struct gate *g) {
     return uv_now(&g->loop) / 1000;
@@ -172,10 +172,19 @@ static void born_close(struct gate_born *born) {
         closep(&born->trust[i]);
 }
 
+static void judge_over(void *arg) {
+    flows_judge_again(arg);
+}
+
+void gate_sent(struct gate *g, size_t n) {
+    if (g->meter && meter_add(g->meter, n))
+        soon_set(g->hub, &g->over, judge_over, g);
+}
+
 int gate_init(struct gate *g, struct gate_born *born, struct err *err) {
     int r;
 
-    *g = (struct gate){.files = born->files};
+    *g = (struct gate){.files = born->files, .meter = born->meter};
     signal(SIGPIPE, SIG_IGN); /* splice into a closed socket has no flag against it */
     r = uv_loop_init(&g->loop);
     if (r < 0) {
@@ -197,7 +206,7 @@ int gate_init(struct gate *g, struct gate_born *born, struct err *err) {
 int gate_serve(struct gate *g) {
     while (!g->stopped) {
         control_before_sleep(g->control);
-        hub_turn(g->hub, true);
+        hub_turn(g->hub, g->flows.n <= FLOWS_FEW ? HUB_SPIN : HUB_SLEEP);
     }
     flows_close_all(g); /* what they have to say is said */
     control_drain(g->control);

@@ -19,8 +19,10 @@
 #include <uv.h>
 
 #include "base/err.h"
+#include "gateway/epoll_set.h"
 #include "gateway/net/names.h"
 #include "gateway/net/nat64.h"
+#include "os/meter.h"
 #include "policy/gateconf.h"
 #include "policy/rules/verdict.h"
 
@@ -93,6 +95,8 @@ struct gate {
     struct nat64 nat64;
     struct own_addr own[GATE_OWN_CACHE]; /* dial_own.c */
     bool captures_all;                   /* connections to every port come here, not only those of the named listeners */
+    struct shared_meter *meter;          /* what may leave, with what others send; NULL: no limit */
+    struct soon over;                    /* it is past its limit: all is judged again */
     size_t files;
     bool stopped;
     int status; /* what gate_serve() returns */
@@ -105,7 +109,8 @@ struct gate_born {
     int named[GATE_NAMED_MAX];
     int ssh, credential;
     int trust[GATE_TRUST_MAX];
-    size_t files; /* how many descriptors it may have */
+    struct shared_meter *meter; /* mapped before the gate is locked in; NULL: none */
+    size_t files;               /* how many descriptors it may have */
 };
 
 /* Waits for the first configuration and puts it into force. */
@@ -116,6 +121,9 @@ int gate_serve(struct gate *g);
 /* Another configuration: new verdict on every open connection. On failure the old one stays. */
 int gate_reload(struct gate *g, struct gate_config *config /* taken */, struct err *err);
 void gate_stop(struct gate *g, int status);
+
+/* So many bytes of a connection go out. Past the limit every connection is cut, soon. */
+void gate_sent(struct gate *g, size_t n);
 
 uint64_t gate_now_s(const struct gate *g); /* CLOCK_MONOTONIC, as the loop has it */
 

@@ -23,9 +23,10 @@ enum {
     GATE_NAMED_MAX = 12,
     GATE_FD_SSH = GATE_FD_NAMED + GATE_NAMED_MAX, /* unix listeners (SOCK_STREAM) inside: ssh-agent */
     GATE_FD_CREDENTIAL,                           /* and names of credentials (spec/credential-socket.md) */
+    GATE_FD_METER,                                /* what may leave, shared with others (os/meter.h) */
     GATE_FDS_MAX,
     GATE_ACTIONS = 3, /* RULE_ACTIONS and POLICY_CODES, which this layer cannot see; gateway/config.c compares */
-    GATE_CODES = 23,
+    GATE_CODES = 24,
     GATE_STATUS_MAX = 999
 };
 

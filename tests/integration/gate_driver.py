@@ -31,7 +31,7 @@ MODES = {"unset": 0, "none": 1, "limited": 2, "full": 3, "list": 4}
 CODES = ["ALLOWED", "ASK", "DENIED_OFF", "DENIED_HOST", "DENIED_PORT", "DENIED_METHOD", "DENIED_PATH", "DENIED_ADDRESS",
          "DENIED_UNANSWERED", "NOT_HANDED_OUT", "NAME_INVALID", "PATH_INVALID", "BODY_TOO_LARGE", "NAME_MISMATCH", "NOT_TLS",
          "NOT_HTTP", "NO_ADDRESS", "UNREACHABLE", "NOT_TRUSTED", "CANNOT_LOOK", "SECRET_MISPLACED",
-         "SECRET_UNAVAILABLE", "LOGIN_OUTSIDE"]
+         "SECRET_UNAVAILABLE", "LOGIN_OUTSIDE", "QUOTA"]
 LAYERS = {"session": 0, "sandbox": 1, "settings": 2, "project": 3, "user": 4, "built-in": 5, "organisation": 6}
 MSG = struct.Struct("=IIiIIIIIQQQQ256s48s68s16s264s36s512s68s4x")
 PLACES = ["header", "basic", "query", "sigv4"]

@@ -62,17 +62,70 @@ def test_verdicts_are_counted(serve):
     assert after['tenant_network_bytes_total{tenant="one",direction="sent"}'] == after['network_bytes_total{direction="sent"}']
 
 
+UPLOAD = ["sh", "-c", "head -c 700000 /dev/zero | curl -sS -T - https://dev.example.com/up/file"]
+
+
+def used(service, token):
+    return service.call("GET", "/v1/me", token=token)[1]["usage"]["bytes_out_per_hour"]
+
+
+def codes(made):
+    return [r["code"] for r in made["result"]["network"]["refused"]]
+
+
 def test_bytes_out(serve, nginx):
-    """What a run has sent through its gate counts for the hour; the next one is refused, and another tenant's is not."""
+    """Claim: what a run has sent through its gate counts for the hour; past the quota its connections are cut, the next run is refused, and another
+    tenant's is not."""
     service = serve()
     token, free = service.token("loud", quotas={"bytes_out_per_hour": 1 << 20}), service.token("free")
-    upload = ["sh", "-c", "head -c 700000 /dev/zero | curl -sS -T - https://dev.example.com/up/file"]
-    assert run(service, token, *upload, allow=["dev.example.com"])["status"] == 0
-    assert 700000 <= service.call("GET", "/v1/me", token=token)[1]["usage"]["bytes_out_per_hour"] < 1 << 20
-    assert run(service, token, *upload, allow=["dev.example.com"])["status"] == 0
+    assert run(service, token, *UPLOAD, allow=["dev.example.com"])["status"] == 0
+    assert 700000 <= used(service, token) < 1 << 20
+    made = run(service, token, *UPLOAD, allow=["dev.example.com"])
+    assert made["status"] != 0 and codes(made) == ["BAWN_NET_QUOTA"], made
+    assert used(service, token) >= 1 << 20
     status, problem, headers = service.call("POST", "/v1/runs", {"command": ["true"]}, token=token)
     assert (status, problem["code"]) == (429, "quota") and int(headers["Retry-After"]) >= 1, problem
-    assert run(service, free, "true")["status"] == 0
+    assert run(service, free, *UPLOAD, allow=["dev.example.com"])["status"] == 0
+
+
+@pytest.mark.parametrize("url", ["https://dev.example.com/up/file", "http://dev.example.com/up/file"])
+def test_a_running_upload_is_cut(serve, nginx, url):
+    """Claim: a run that sends without end is cut when the quota is used up, with a code; relayed and inspected. Others of the tenant are refused in words."""
+    service = serve()
+    token = service.token("loud", quotas={"bytes_out_per_hour": 3 << 20})
+    script = f"curl -sS -T - {url} < /dev/zero; echo $?; curl -s http://dev.example.com/; env | grep BAWN_METER"
+    made = run(service, token, "sh", "-c", script, allow=["dev.example.com"])
+    first, *rest = made["stdout"].splitlines()
+    assert int(first) != 0 and "BAWN_NET_QUOTA" in "".join(rest) and "BAWN_METER" not in made["stdout"], made
+    assert set(codes(made)) == {"BAWN_NET_QUOTA"}
+    assert 3 << 20 <= used(service, token) < 64 << 20  # what was on its way
+
+
+def test_bytes_of_a_sandbox(serve, nginx):
+    """Claim: what a persistent sandbox sends counts while it runs, over a kill -9 of bawnd, too; a larger quota lets it go on."""
+    service = serve()
+    token = service.token("kept", quotas={"bytes_out_per_hour": 1 << 20})
+    status, box, _ = service.call("POST", "/v1/sandboxes", {"shape": {"network": {"allow": ["dev.example.com"]}}}, token=token)
+    assert status == 201, box
+
+    def upload():
+        return service.call("POST", f"/v1/sandboxes/{box['id']}/exec", {"command": UPLOAD}, token=token)[1]["status"]
+
+    assert upload() == 0
+    while used(service, token) < 700000:
+        pass
+    service.proc.kill()
+    service.proc.wait()
+    service.start()
+    assert 700000 <= used(service, token) < 1 << 20
+    assert upload() != 0
+    while used(service, token) < 1 << 20:
+        pass
+    assert service.call("POST", "/v1/runs", {"command": ["true"]}, token=token)[0] == 429
+    assert service.call("PATCH", "/v1/tenants/kept", {"bytes_out_per_hour": 1 << 30})[0] == 200
+    while upload() != 0:
+        pass
+    assert service.call("DELETE", f"/v1/sandboxes/{box['id']}", token=token)[0] == 204
 
 
 def test_a_repository_through_the_gate(serve, nginx, net):

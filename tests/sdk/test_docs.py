@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each example of docs/sdk.md and of the packages' own README runs as written, with a service and without one."""
+"""Each example of README.md, docs/sdk.md and of the packages' own README runs as written, with a service and without one."""
 
 import pathlib
 import re
@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def examples(language):
     found = []
-    for name in ("docs/sdk.md", "sdk/python/README.md", "sdk/typescript/README.md"):
+    for name in ("README.md", "docs/sdk.md", "sdk/python/README.md", "sdk/typescript/README.md"):
         text = (ROOT / name).read_text()
         found += [(f"{name}:{text[:m.start()].count(chr(10)) + 1}", m[1]) for m in re.finditer(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)]
     return [e for e in found if "# with an agent" not in e[1]]  # tests/agents/test_sdk.py
@@ -26,7 +26,7 @@ def where(request, runner):
 
 
 def test_python(where, runner, wheel):
-    assert len(examples("python")) >= 5
+    assert len(examples("python")) >= 6
     for number, (place, text) in enumerate(examples("python")):
         folder = runner.mkdir(runner.top / f"python{number}")
         done = runner.run(wheel, "-c", text, cwd=folder, env={"BAWN": str(runner.path), "TMPDIR": "/var/tmp", **where})

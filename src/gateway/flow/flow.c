@@ -310,6 +310,8 @@ int listener_add(struct gate *g, int fd, uint16_t inside, struct err *err) {
     *l = (struct listener){.gate = g, .fd = fd, .inside = inside, .watch = WATCH_INIT};
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* what is accepted inherits it */
+    if (!inside) /* never leaves this machine: nothing has to be paced, as it would be where bbr is the default */
+        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));
     r = watch_start(g->hub, &l->watch, fd, EPOLLIN, listener_ready, l);
     if (r < 0) {
         closep(&l->fd);

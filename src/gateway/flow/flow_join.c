@@ -108,6 +108,12 @@ void flow_end_event(struct flow *f, uint64_t sent, uint64_t received) {
 
 static void flow_inspect(struct flow *f);
 
+static void count_sent(void *arg, size_t n) {
+    const struct flow *f = arg;
+
+    gate_sent(f->gate, n);
+}
+
 static void relay_over(void *arg, enum relay_end how, uint64_t sent, uint64_t received) {
     struct flow *f = arg;
 
@@ -181,6 +187,7 @@ static void flow_relay(struct flow *f) {
         .arg = f,
         .check = f->first.done ? NULL : relay_check,
         .tap = f->first.done && !f->is_tls ? NULL : check_second,
+        .sent = f->gate->meter ? count_sent : NULL,
         .end = relay_over,
     };
 
@@ -248,6 +255,7 @@ static void flow_inspect(struct flow *f) {
                  .proxied = f->entry.kind == ENTRY_URI,
                  .hooks = flow_http_hooks(f)},
         .arg = f,
+        .sent = count_sent,
         .end = inspect_over,
     };
     f->state = FLOW_INSPECT;

@@ -131,6 +131,14 @@ static void bulk_end(struct relay_half *h) {
         pipes_give(h->relay->gate->pipes, TAKE_PTR(h->pipe), h->in_pipe == 0);
 }
 
+static void count_half(struct relay_half *h, size_t n) {
+    const struct relay_opts *o = &h->relay->opts;
+
+    h->bytes += n;
+    if (o->sent && h->from == CLIENT)
+        o->sent(o->arg, n);
+}
+
 static int store_rest(struct relay_half *h, const uint8_t *data, size_t len) {
     h->rest = malloc(len);
     if (!h->rest)
@@ -179,7 +187,7 @@ static ssize_t move_bulk(struct relay_half *h) {
     if (n <= 0)
         return n < 0 ? -errno : 0;
     h->in_pipe = (size_t)n;
-    h->bytes += (uint64_t)n;
+    count_half(h, (size_t)n);
     r = write_pending(h);
     if (r < 0)
         return r;
@@ -206,7 +214,7 @@ static ssize_t move_copy(struct relay_half *h) {
         return n < 0 ? -errno : 0;
     if (h->relay->tapped && !ask_tap(h, buffer, (size_t)n))
         return -EACCES;
-    h->bytes += (uint64_t)n;
+    count_half(h, (size_t)n);
     out = send(h->relay->fd[h->to], buffer, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (out < 0 && errno != EAGAIN)
         return -errno;

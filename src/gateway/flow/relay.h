@@ -41,6 +41,7 @@ struct relay_opts {
     int (*check)(void *arg);
     /* May be NULL. Sees the bytes of both directions before they go on: 0: go on; 1: it has seen enough; else refused. */
     int (*tap)(void *arg, bool from_client, const uint8_t *data, size_t len);
+    void (*sent)(void *arg, size_t n); /* may be NULL: so many bytes of the client go on */
     void (*end)(void *arg, enum relay_end how, uint64_t sent, uint64_t received); /* once; relay_free() may be called in it */
 };
 

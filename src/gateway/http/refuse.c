@@ -30,6 +30,7 @@ static const int statuses[POLICY_CODES] = {
     [POLICY_SECRET_MISPLACED] = 403,
     [POLICY_SECRET_UNAVAILABLE] = 502,
     [POLICY_LOGIN_OUTSIDE] = 403,
+    [POLICY_QUOTA] = 429,
 };
 
 const char *http_words_of(int status) {

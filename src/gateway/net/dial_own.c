@@ -141,7 +141,7 @@ static void judge_literal_inside(struct gate *g, const struct policy_request *gi
 }
 
 /* What a translator of the host's network carries to an IPv4 address has to be allowed there, too. */
-void gate_judge(struct gate *g, const struct policy_request *given, struct policy_verdict *ret) {
+static void judge_both(struct gate *g, const struct policy_request *given, struct policy_verdict *ret) {
     const struct addr *address = given->host->kind != HOST_NAME ? &given->host->addr : given->address;
     struct policy_request req = *given;
     struct policy_verdict inside;
@@ -158,4 +158,10 @@ void gate_judge(struct gate *g, const struct policy_request *given, struct polic
     judge_once(g, &req, &inside);
     if (inside.action < ret->action)
         *ret = inside;
+}
+
+void gate_judge(struct gate *g, const struct policy_request *given, struct policy_verdict *ret) {
+    judge_both(g, given, ret);
+    if (g->meter && ret->action != RULE_DENY && meter_over(g->meter))
+        policy_refuse(POLICY_QUOTA, given->host->text, NULL, ret);
 }

@@ -31,6 +31,7 @@ struct inspect_opts {
     struct httpx_opts http; /* kind and trouble are chosen here */
     void *arg;
     /* Once, never before inspect_new() returns; the sockets are closed. inspect_free() may be called in it, or later. */
+    void (*sent)(void *arg, size_t n); /* may be NULL: so many bytes went to the server */
     void (*end)(void *arg, enum inspect_end how, uint64_t sent, uint64_t received);
 };
 

@@ -101,6 +101,12 @@ static bool shut(struct inspect *i, enum httpx_way way) {
     return to->shut;
 }
 
+static void count_sent(struct inspect *i, size_t n) {
+    i->sent += n;
+    if (i->opts.sent)
+        i->opts.sent(i->opts.arg, n);
+}
+
 /* Hooks may be called in httpx_wrote(), and free us. */
 static bool push_bytes(struct inspect *i, enum httpx_way way) {
     struct inspect_side *to = &i->side[way];
@@ -120,7 +126,7 @@ static bool push_bytes(struct inspect *i, enum httpx_way way) {
             return way == HTTPX_TO_SERVER || gone(i, way);
         }
         if (way == HTTPX_TO_SERVER)
-            i->sent += (uint64_t)n;
+            count_sent(i, (size_t)n);
         i->clock.moved = uv_now(&i->gate->loop);
         moved = true;
         httpx_wrote(i->http, way, (size_t)n);

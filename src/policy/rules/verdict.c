@@ -65,6 +65,9 @@ const struct policy_code_info policy_codes[POLICY_CODES] = {
         {"BAWN_NET_LOGIN_OUTSIDE",
          "The request asks for tokens at a place where the user logs in, and logins are done outside the sandbox.",
          "Ask the user to log in outside: 'bawn secret login NAME'. A placeholder can be renewed here."},
+    [POLICY_QUOTA] =
+        {"BAWN_NET_QUOTA", "As many bytes have left in the last hour as may.",
+         "Send less, or try again later: what was sent an hour ago counts no more. The service's administrator sets the quota."},
 };
 
 static int default_rules(struct rules *ret, struct err *err) {

@@ -89,6 +89,7 @@ static void on_times(struct core *c) {
 
     end_deadlines(c);
     core_clean_times(c, now);
+    core_traffic_times(c, now);
     if (c->front < 0 && !c->draining && c->front_at_ms <= now && core_spawn_front(c, &err) < 0) {
         core_log(c, "error", "front", "", "%s", err.msg);
         c->front_at_ms = now + 1000;
@@ -99,6 +100,9 @@ static void on_times(struct core *c) {
 
 static uint64_t next_time(const struct core *c) {
     uint64_t at = c->measure_at_ms ? MIN_OF(c->clean_at_ms, c->measure_at_ms) : c->clean_at_ms;
+
+    if (c->n_running || c->n_workers || c->traffic_busy)
+        at = MIN_OF(at, c->traffic_at_ms);
 
     for (const struct api_call *call = c->calls; call; call = call->next)
         if (call->deadline_ms)

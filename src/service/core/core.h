@@ -48,6 +48,7 @@ struct tenant {
     size_t running, queued, boxes;
     uint64_t memory; /* of what runs */
     struct hour_use use;
+    int meter;     /* what its gates count (os/meter.h); -1: not opened */
     uint64_t disk; /* bytes, when it was last measured */
     int events;    /* its file of events; -1: not opened */
     uint64_t events_at;
@@ -128,9 +129,10 @@ struct core {
     int tcp[API_LISTEN_MAX];
     size_t n_tcp;
     pid_t front_pid, cleaner_pid, measure_pid;
-    int measured;  /* what it prints */
-    uint64_t disk; /* of all tenants */
-    uint64_t front_at_ms, clean_at_ms, drain_at_ms, measure_at_ms, measure_began_ms,
+    bool traffic_busy; /* at the last look something could send */
+    int measured;      /* what it prints */
+    uint64_t disk;     /* of all tenants */
+    uint64_t front_at_ms, clean_at_ms, drain_at_ms, measure_at_ms, measure_began_ms, traffic_at_ms,
         measure_ms; /* measure_ms: how long it took */
 
     struct tenant **tenants;
@@ -170,6 +172,7 @@ void core_tenant_remove(struct core *c, struct tenant *t);
 void core_tenant_trash(struct core *c, const struct tenant *t);           /* its folder */
 int core_tenant_place(struct core *c, struct tenant *t, struct err *err); /* its folders */
 void tenant_free(struct tenant *t);
+#define MINUTE_NS (60 * UINT64_C(1000000000))
 void hour_add(struct hour_use *h, uint64_t now_ns, const struct usage_part *add);
 struct usage_part hour_sum(const struct hour_use *h, uint64_t now_ns);
 
@@ -221,6 +224,12 @@ void core_clean_reaped(struct core *c, pid_t pid, int status);
 void core_measure_soon(struct core *c); /* something was written */
 /* More is on disk than the tenant may have: the call was answered. */
 bool call_disk_full(struct api_call *call);
+
+/* core_traffic.c: what the gates of a tenant send counts for its quota while they send it. */
+int traffic_open(struct core *c, struct tenant *t);                                   /* -errno */
+int traffic_load(struct core *c, struct tenant *t, uint64_t now_ns, struct err *err); /* of the last hour */
+void traffic_count(struct core *c, struct tenant *t);                                 /* takes note, and says what is left */
+void core_traffic_times(struct core *c, uint64_t now_ms);
 
 /* core_events.c: what happens to all runs and sandboxes of a tenant. Stored in the same transaction, written after it. */
 void core_event(struct core *c, struct tenant *t, const char *kind, const char *id, const char *state, const char *reason);

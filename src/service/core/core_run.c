@@ -302,7 +302,8 @@ void core_end_run(struct core *c, struct live_run *r) {
         core_log(c, "error", "database", r->row.id, "%s", err.msg);
     if (r->row.state == RUN_FAILED || (r->row.state == RUN_CANCELLED && r->task < 0))
         place_fail_event(c, r);
-    hour_add(&t->use, clock_mark(), &(struct usage_part){.cpu_us = r->row.cpu_us, .sent = r->row.sent});
+    hour_add(&t->use, clock_mark(), &(struct usage_part){.cpu_us = r->row.cpu_us});
+    traffic_count(c, t);
     core_event(c, t, "run", r->row.id, run_state_names[r->row.state], r->row.reason);
     c->counts.sent += r->row.sent;
     t->sent += r->row.sent;

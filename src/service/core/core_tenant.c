@@ -24,8 +24,6 @@
 
 /* -- the last hour ------------------------------------------------------------------------------------------------------------ */
 
-#define MINUTE_NS (60 * UINT64_C(1000000000))
-
 void hour_add(struct hour_use *h, uint64_t now_ns, const struct usage_part *add) {
     uint64_t minute = now_ns / MINUTE_NS;
     size_t i = minute % HOUR_PARTS;
@@ -60,6 +58,7 @@ void tenant_free(struct tenant *t) {
     closep(&t->runs);
     closep(&t->dir);
     closep(&t->events);
+    closep(&t->meter);
     buf_done(&t->events_out);
     free(t);
 }
@@ -91,7 +90,7 @@ static int remember_tenant(struct core *c, struct tenant_row *row, struct tenant
     }
     t->row = TAKE(*row, (struct tenant_row){0});
     t->uid = uid_of(c, &t->row);
-    t->dir = t->runs = t->events = -1;
+    t->dir = t->runs = t->events = t->meter = -1;
     t->events_out.ceiling = EVENTS_TURN_MAX;
     if (ret)
         *ret = t;
@@ -114,10 +113,9 @@ static int load_use(struct core *c, struct tenant *t, uint64_t now_ns, struct er
 
     while (r >= 0 && (r = ledger_next(&c->db, LEDGER_RUN_SINCE, err)) > 0)
         hour_add(&t->use, (uint64_t)ledger_int(&c->db, LEDGER_RUN_SINCE, 0),
-                 &(struct usage_part){.runs = 1,
-                                      .cpu_us = (uint64_t)ledger_int(&c->db, LEDGER_RUN_SINCE, 1),
-                                      .sent = (uint64_t)ledger_int(&c->db, LEDGER_RUN_SINCE, 2)});
+                 &(struct usage_part){.runs = 1, .cpu_us = (uint64_t)ledger_int(&c->db, LEDGER_RUN_SINCE, 1)});
     ledger_end(&c->db, LEDGER_RUN_SINCE);
+    r = r < 0 ? r : traffic_load(c, t, now_ns, err);
     r = r < 0 ? r : ledger_ask(&c->db, LEDGER_BOX_LIVE, err, "t", t->row.name);
     if (r >= 0 && (r = ledger_next(&c->db, LEDGER_BOX_LIVE, err)) > 0)
         t->boxes = (size_t)ledger_int(&c->db, LEDGER_BOX_LIVE, 0);
@@ -202,6 +200,7 @@ static int fill_env(struct core *c, struct tenant *t) {
     for (size_t i = 0; r >= 0 && i < ARRAY_LEN(homes); i++)
         r = strv_addf(&t->env, "%s=%s/tenants/%s/home%s", homes[i].name, c->conf.state, t->row.name, homes[i].below);
     r = r < 0 ? r : strv_addf(&t->env, "XDG_RUNTIME_DIR=%s/t/%llu", c->conf.runtime, (unsigned long long)t->row.number);
+    r = r < 0 ? r : strv_addf(&t->env, "BAWN_METER=%s/tenants/%s/meter", c->conf.state, t->row.name);
     r = r < 0 ? r : strv_addf(&t->env, "USER=%s", t->row.name);
     r = r < 0 ? r : strv_addf(&t->env, "LOGNAME=%s", t->row.name);
     r = r < 0 ? r : strv_add(&t->env, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
@@ -230,6 +229,7 @@ int core_tenant_place(struct core *c, struct tenant *t, struct err *err) {
         t->dir = make_dir(c, c->tenants_dir, t->row.name, NULL);
     home = t->dir < 0 ? t->dir : make_dir(c, t->dir, "home", t);
     r = home < 0 ? home : make_runtime(c, t);
+    r = r < 0 ? r : traffic_open(c, t);
     r = r < 0 ? r : t->env.len ? 0 : fill_env(c, t);
     t->runs = r < 0 ? r : make_dir(c, t->dir, "runs", NULL);
     dir_spread(t->runs);

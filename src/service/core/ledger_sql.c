@@ -28,6 +28,12 @@ const char *const ledger_migrations[] = {
     "ALTER TABLE runs ADD COLUMN out INTEGER NOT NULL DEFAULT 0;"
     "CREATE TABLE outbox (tenant TEXT PRIMARY KEY REFERENCES tenants (name) ON DELETE CASCADE, at INTEGER NOT NULL, data BLOB NOT NULL)"
     " STRICT, WITHOUT ROWID;",
+
+    /* What a tenant's runs and sandboxes have sent, by minutes (core_traffic.c). */
+    "CREATE TABLE traffic (tenant TEXT NOT NULL REFERENCES tenants (name) ON DELETE CASCADE, minute INTEGER NOT NULL, bytes INTEGER NOT NULL,"
+    " PRIMARY KEY (tenant, minute)) STRICT, WITHOUT ROWID;"
+    "INSERT INTO traffic SELECT tenant, created / 60000000000, sum(out) FROM runs WHERE out > 0 AND tenant IN (SELECT name FROM tenants)"
+    " GROUP BY 1, 2;",
 };
 const int ledger_version = ARRAY_LEN(ledger_migrations);
 
@@ -64,7 +70,11 @@ const char *const ledger_statements[LEDGER_STATEMENTS] = {
     [LEDGER_RUN_REMOVE] = "DELETE FROM runs WHERE tenant = ?1 AND id = ?2 AND state >= 3",
     [LEDGER_RUN_OLD] = "SELECT " RUN_COLUMNS " FROM runs WHERE state >= 3 AND ended < ?1 ORDER BY ended LIMIT ?2",
     [LEDGER_RUN_COUNT] = "SELECT count(*) FROM runs WHERE tenant = ?",
-    [LEDGER_RUN_SINCE] = "SELECT created, cpu, out FROM runs WHERE tenant = ?1 AND created >= ?2",
+    [LEDGER_RUN_SINCE] = "SELECT created, cpu FROM runs WHERE tenant = ?1 AND created >= ?2",
+    [LEDGER_TRAFFIC_ADD] =
+        "INSERT INTO traffic (tenant, minute, bytes) VALUES (?1, ?2, ?3) ON CONFLICT (tenant, minute) DO UPDATE SET bytes = bytes + ?3",
+    [LEDGER_TRAFFIC_SINCE] = "SELECT minute, bytes FROM traffic WHERE tenant = ?1 AND minute >= ?2",
+    [LEDGER_TRAFFIC_OLD] = "DELETE FROM traffic WHERE minute < ?",
     [LEDGER_OUTBOX_SET] = "INSERT OR REPLACE INTO outbox (tenant, at, data) VALUES (?, ?, ?)",
     [LEDGER_OUTBOX_GET] = "SELECT at, data FROM outbox WHERE tenant = ?",
     [LEDGER_KEY_ADD] = "INSERT INTO keys (tenant, key, hash, object, created) VALUES (?, ?, ?, ?, ?)",

@@ -163,11 +163,13 @@ static unsigned seconds_to_next_minute(uint64_t now_ns) {
 }
 
 static bool refuse_quota(struct core *c, struct api_call *call) {
-    const struct tenant *t = call->tenant;
+    struct tenant *t = call->tenant;
     const uint64_t *q = t->row.quotas;
     uint64_t now = clock_mark();
-    const struct usage_part use = hour_sum(&t->use, now);
+    struct usage_part use;
 
+    traffic_count(c, t);
+    use = hour_sum(&t->use, now);
     if (q[QUOTA_RUNNING] == 0 || (q[QUOTA_QUEUED] != QUOTA_NONE && t->queued >= q[QUOTA_QUEUED]))
         call_retry(call, API_PROBLEM_QUOTA, 1, "this tenant has as many runs waiting as it may have");
     else if (q[QUOTA_RUNS] != QUOTA_NONE && use.runs >= q[QUOTA_RUNS])

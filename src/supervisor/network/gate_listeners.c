@@ -50,6 +50,9 @@ void gate_listeners_fill(const struct gatekeeper *g, struct helper *h) {
     h->fds[GATE_FD_CREDENTIAL] = g->opts.inside[INSIDE_CREDENTIAL];
     if (g->opts.inside[INSIDE_SSH] >= 0 || g->opts.inside[INSIDE_CREDENTIAL] >= 0)
         h->n_fds = GATE_FD_CREDENTIAL + 1;
+    h->fds[GATE_FD_METER] = g->opts.meter;
+    if (g->opts.meter)
+        h->n_fds = GATE_FD_METER + 1;
 }
 
 size_t gate_listeners_poll(const struct gatekeeper *g, struct pollfd *out) {

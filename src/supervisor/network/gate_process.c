@@ -54,13 +54,12 @@ int gatekeeper_new(const struct gate_opts *opts, struct policy_files *files, str
 
     if (!g)
         return err_oom(err);
-    *g = (struct gatekeeper){.opts = *opts,
-                             .rules = GATE_RULES_INIT,
-                             .link = GATE_LINK_INIT,
-                             .pid = -1,
-                             .messages = -1,
-                             .opener = OPENER_INIT,
-                             .login = LOGIN_INIT};
+    g->opts = *opts; /* the rest is zero, and of most runs without a connection never touched */
+    g->rules = (struct gate_rules)GATE_RULES_INIT;
+    g->link = (struct gate_link)GATE_LINK_INIT;
+    g->pid = g->messages = -1;
+    g->opener = (struct opener)OPENER_INIT;
+    g->login = (struct login)LOGIN_INIT;
     if (getrandom(&g->life.gates, sizeof g->life.gates, 0) < 0)
         g->life.gates = 0;
     if (opts->published)

@@ -41,6 +41,7 @@ struct gate_opts {
     bool only_requests;                        /* the asker is for what agents ask for: questions of the gate are denied */
     bool bytes;                                /* over a byte link: what comes from inside are sockets of ours */
     int init_control;                          /* bawn-init's socket, for connections into the sandbox; borrowed */
+    int meter;                                 /* what may leave (os/meter.h); 0: no limit. Borrowed */
     const struct cgroup *cgroup;               /* of the sandbox: it pays for the gate and the broker; NULL: none. Borrowed */
     char **argv;                               /* the command, for `status`; borrowed */
     size_t argc;

@@ -181,8 +181,10 @@ int netlog_new(const char *state, const char *sandbox, struct netlog **ret, stru
 
     if (!l)
         return err_oom(err);
-    *l = (struct netlog){
-        .folder = str_dupf("%s/log", state), .sandbox = sandbox, .dir = -1, .fd = -1, .out = BUF_INIT(2 * NETLOG_BATCH)};
+    l->folder = str_dupf("%s/log", state); /* the rest is zero, and mostly never touched */
+    l->sandbox = sandbox;
+    l->dir = l->fd = -1;
+    l->out = (struct buf)BUF_INIT(2 * NETLOG_BATCH);
     for (size_t i = 0; i < NET_CLASSES; i++)
         l->budget[i] = NETLOG_AUDIT_BURST;
     if (!l->folder) {

@@ -11,6 +11,7 @@
 #include "config/settings.h"
 #include "engine/engine.h"
 #include "os/fd.h"
+#include "os/meter.h"
 #include "supervisor/network/asker.h"
 #include "supervisor/terminal/stdio.h"
 
@@ -30,6 +31,17 @@ static void take_ca(struct run_network *n, struct plan_input *in) {
     }
 }
 
+/* A service counts what all sandboxes of a tenant send, and says how much that may be: it names the file. Without that file nothing is started. */
+static int open_meter(struct run_network *n, struct err *err) {
+    const char *path = paths_getenv(n->where.environ_, "BAWN_METER");
+    int fd = path ? meter_open(path) : 0;
+
+    if (fd < 0)
+        return err_sys(err, fd, "open what this sandbox may send, '%s' (BAWN_METER)", path);
+    n->meter = fd;
+    return 0;
+}
+
 int run_network_prepare(struct run_network *n, const struct settings *s, const struct host_facts *facts, struct plan_input *in,
                         int workspace, struct err *err) {
     int r;
@@ -46,6 +58,7 @@ int run_network_prepare(struct run_network *n, const struct settings *s, const s
         log_note("%s", n->files.notes.v[i]);
     r = published_open(&s->net.publish, &n->published, err);
     r = r < 0 ? r : paths_state_if_home(facts->environ_, facts->home, "", &n->state, err);
+    r = r < 0 ? r : open_meter(n, err);
     if (r < 0)
         return r;
     if (n->state && str_ends(n->state, "/"))
@@ -102,6 +115,7 @@ int run_network_begin(struct run_network *n, const struct run_network_opts *o, s
                           .credentials = &n->credentials,
                           .bytes = o->sandbox->bytes,
                           .init_control = o->sandbox->control,
+                          .meter = n->meter,
                           .cgroup = &o->sandbox->cgroup,
                           .no_control = o->no_control,
                           .argv = o->argv,
@@ -139,6 +153,8 @@ void run_network_end(struct run_network *n) {
 
 void run_network_done(struct run_network *n) {
     gatekeeper_free(n->gate);
+    if (n->meter)
+        close(n->meter);
     asker_free(n->asker);
     policy_files_done(&n->files);
     published_done(&n->published);

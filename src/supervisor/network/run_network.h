@@ -23,6 +23,7 @@ struct run_network {
     struct castock ca;
     struct run_credentials credentials;
     char *state;
+    int meter;               /* of BAWN_METER; 0: none */
     char name[80];           /* for the log */
     struct asker *asker;     /* NULL: there is no one to ask */
     struct gatekeeper *gate; /* NULL: none */

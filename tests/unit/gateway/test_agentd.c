@@ -84,7 +84,7 @@ static int scene_connect(struct scene *s) {
 /* A few rounds are enough for whatever can happen without the broker. */
 static void turn(struct scene *s) {
     for (int i = 0; i < 20; i++)
-        hub_turn(s->gate.hub, false);
+        hub_turn(s->gate.hub, HUB_LOOK);
 }
 
 static bool broker_asked(struct scene *s) {

@@ -39,7 +39,7 @@ void gate_send(struct gate *g, const struct gate_msg *m) {
 }
 
 static void turn(struct scene *s) {
-    hub_turn(s->gate.hub, false);
+    hub_turn(s->gate.hub, HUB_LOOK);
 }
 
 static int setup(void **state) {

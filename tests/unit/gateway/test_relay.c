@@ -96,7 +96,7 @@ static int end(void **state) {
 }
 
 static void turn(struct scene *s) {
-    hub_turn(s->gate.hub, false);
+    hub_turn(s->gate.hub, HUB_LOOK);
 }
 
 /* Turns the loop until this many bytes have come, or the end. */

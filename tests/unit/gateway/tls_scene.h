@@ -131,7 +131,7 @@ static struct scene *scene_new(void) {
 }
 
 static void scene_turn(struct scene *s) {
-    hub_turn(s->gate.hub, false);
+    hub_turn(s->gate.hub, HUB_LOOK);
 }
 
 /* Answers go out together: this one thread cannot wait until the gate has taken the first ones. */
