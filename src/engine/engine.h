@@ -12,6 +12,7 @@
 #include "base/macros.h"
 #include "base/strv.h"
 #include "config/limits.h"
+#include "jail/apply/ground.h"
 #include "jail/cgroup/cgroup.h"
 #include "jail/plan/plan.h"
 
@@ -64,6 +65,7 @@ struct engine_request {
     bool elsewhere;                      /* on another machine, whose kernel is not known */
     bool resident;                       /* no command: bawn-init waits for INIT_MSG_EXEC; the plan's argc is 0 */
     sigset_t old_mask;                   /* the signal mask of the command */
+    uint64_t not_before_ns;              /* clock_pass() this before anything inside is executed; 0: nothing to wait for */
 };
 
 /* A sandbox that runs. The supervisor talks to its PID 1 through `control`. */
@@ -76,6 +78,7 @@ struct sandbox {
         [12]; /* TCP of single ports, for IPv4 and IPv6, where not every port is available (jail/network/network.h); -1: none */
     int shown
         [2]; /* over a byte link: where connections to PLAN_SSH_SOCKET and PLAN_CREDENTIAL_SOCKET are delivered; -1: none. Taken as well */
+    struct ground ground; /* native: what its root stands on */
     struct cgroup cgroup;
     struct cgroup_host cgroup_host;
     uint64_t cpu_us; /* that everything inside has used, known once it is stopped */
@@ -85,10 +88,10 @@ struct sandbox {
     bool bytes;      /* over a byte link: descriptors that come are of this kernel, made by bawn-link */
     pid_t link_pid;  /* of bawn-link; -1: none */
 };
-#define SANDBOX_INIT                                                                                       \
-    {                                                                                                      \
-        .pid = -1, .link_pid = -1, .pidfd = -1, .control = -1, .net = {-1, -1, -1, -1}, .shown = {-1, -1}, \
-        .net_named = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}, .cgroup = CGROUP_INIT               \
+#define SANDBOX_INIT                                                                                                \
+    {                                                                                                               \
+        .pid = -1, .link_pid = -1, .pidfd = -1, .control = -1, .net = {-1, -1, -1, -1}, .shown = {-1, -1},          \
+        .net_named = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}, .ground = GROUND_INIT, .cgroup = CGROUP_INIT \
     }
 
 void sandbox_close_listeners(struct sandbox *sb);
@@ -112,6 +115,7 @@ struct engine_ops {
     bool has_system;       /* a system that can be written to (jail/plan/plan_system.h) */
     bool has_gate;         /* its network leads to the gate; else there is none */
     bool has_guard;        /* direct mode: what is changed goes through the guard in bawn-init, and late names are covered */
+    bool waits;            /* start() waits for not_before_ns itself, as late as it can */
     bool unmapped;         /* ids inside are the host's */
     unsigned modes;        /* set of 1 << enum workspace_mode; others become sync: a copy, with the same review */
     /* An engine with images of its own; NULL: it uses those of the store, or none. */
@@ -123,7 +127,9 @@ struct engine_ops {
     int (*start)(const struct engine_request *req, struct sandbox *sb, enum rung *ret_next, struct err *err);
     /* Ends whatever still runs inside and waits for its end. */
     void (*stop)(struct sandbox *sb);
-    /* stop(), and removes every trace. Safe on a sandbox that was never started. */
+    /* stop(), and what was changed inside is all here: the workspace can be settled while the engine clears away. NULL: finish() does it. */
+    void (*collect)(struct sandbox *sb);
+    /* stop(), collect(), and removes every trace. Safe on a sandbox that was never started. */
     void (*finish)(struct sandbox *sb);
 };
 

@@ -116,7 +116,7 @@ static bool owner_is_dead(const char *name) {
     unsigned long long start;
     int pid;
 
-    return sscanf(name + strlen(prefix), "%d-%llu-", &pid, &start) == 2 && pid > 0 && process_is_dead(pid, start);
+    return sscanf(name + strlen(prefix), "%d-%llu-", &pid, &start) == 2 && pid > 0 && process_is_leftover(pid, start);
 }
 
 /* A home may be shared by containers, whose pids are not ours: so the lock has to be free, too. */

@@ -25,8 +25,8 @@ def test_the_container_is_closed(box, docker):
     assert host["Memory"] == 4 << 30 and host["PidsLimit"] == 257 and host["NanoCpus"] == 2 * 10**9
     assert not any("docker.sock" in m["Source"] for m in about["Mounts"])
     written = {m["Destination"] for m in about["Mounts"] if m["RW"] and m["Type"] == "bind"}
-    assert {str(box.workspace), "/workspace"} <= written
-    assert all(d.startswith((str(box.workspace), "/workspace")) or d.endswith("/.cache") for d in written), written
+    assert str(box.workspace) in written
+    assert all(d.startswith(str(box.workspace)) or d.endswith("/.cache") for d in written), written
 
 
 LOOSENING = ["--privileged", "--network host", "--network=host", "--net=host", "--cap-add SYS_ADMIN", "--pid host", "--ipc=host", "--userns host", "-u 0",

@@ -171,10 +171,12 @@ def test_by_a_real_ssh_server_and_by_tcp(far_box, far_docker, how, request):
     nothing_is_left(far_box, far_docker)
 
 
-@pytest.fixture
-def far_podman(runner):
-    """Of the same user as the one who runs Bawn: ids that root's runs have do not exist in a podman without root."""
-    p = FarPodman(None if runner.is_root else TEST_USER)
+@pytest.fixture(params=["own", "rootless"])
+def far_podman(request, runner):
+    """Of the same user as the one who runs Bawn; and for root one of another user's, which has not the ids that root's runs have here."""
+    if request.param == "rootless" and not runner.is_root:
+        pytest.skip("needs root")
+    p = FarPodman(None if request.param == "own" and runner.is_root else TEST_USER)
     yield p
     p.end()
 
@@ -190,8 +192,10 @@ def test_podmans_service_on_another_machine(far_podman, runner, tmp_path):
     env = {"CONTAINER_HOST": far_podman.host, "SANDBOX_FLAGS": "--ulimit nofile=1024:1024 --ulimit nproc=1000:1000"}
     box = Box("podman", runner, env, list)
     runner.write("old", "1\n")
-    r = box.run("sh", "-c", "cat old && echo 2 > old", options=["--image", "far-small:1"])
-    assert (r.rc, r.out) == (0, b"1\n") and b"another machine" in r.err and (box.workspace / "old").read_text() == "2\n", r
+    r = box.run("sh", "-c", "cat old && echo 2 > old && echo 3 > new && busybox id -un", options=["--image", "far-small:1"])
+    assert (r.rc, r.out) == (0, b"1\n" + (b"bawn" if runner.is_root else TEST_USER.encode()) + b"\n") and b"another machine" in r.err, r
+    assert (box.workspace / "old").read_text() == "2\n"
+    assert (box.workspace / "new").stat().st_uid == box.workspace.stat().st_uid
     assert far_podman.call("ps", "--all", "--quiet").stdout == b"" and far_podman.call("volume", "ls", "--quiet").stdout == b""
     (engine,) = (e for e in box.bawn("engines", "--json").json()["engines"] if e["name"] == "podman")
     assert "disk" in engine["rungs"][0]["lacks"]

@@ -136,7 +136,7 @@ def test_the_kernel_is_another_one(box):
 
 def test_nothing_of_the_engine_is_inside(box):
     """Claim: neither a socket of the engine nor the one that the sandbox was started by can be reached."""
-    r = box.run("sh", "-c", "find / -xdev -type s 2> /dev/null; for s in /run/bawn-link/sock /var/run/docker.sock /run/podman/podman.sock; do test -e $s && echo $s; done; true")
+    r = box.run("sh", "-c", "find / -xdev -type s 2> /dev/null; for s in /run/bawn/sock /run/bawn-link/sock /var/run/docker.sock /run/podman/podman.sock; do test -e $s && echo $s; done; true")
     assert r.out == b"", r
     r = box.run("sh", "-c", "env | grep -i -E 'docker|podman|SANDBOX_FLAGS'")
     assert r.out == b"", r

@@ -128,6 +128,13 @@ static int name_image(struct container_box *b, const char *named, struct err *er
     return b->image ? 0 : err_oom(err);
 }
 
+/* Over bytes the list of what is to be made lies beside bawn-init, in the folder of the run. */
+static void add_programs(struct container_box *b, const struct engine_request *req) {
+    if (!b->by_bytes && !req->settings->image && !b->kind->bundle && container_root_program(&b->plan, b->enter) &&
+        !container_root_program(&b->plan, b->init))
+        strv_done(&b->plan.root_programs);
+}
+
 static int prepare(struct container_box *b, const struct engine_request *req, struct err *err) {
     const char *named = req->settings->image;
     int r = find_programs(b, req->plan->workspace, err);
@@ -135,6 +142,8 @@ static int prepare(struct container_box *b, const struct engine_request *req, st
     b->by_bytes |= b->remote;
     if (r == 0 && b->by_bytes)
         link_plan(req->plan);
+    if (r == 0 && b->remote && plan_use_small_ids(req->plan) < 0)
+        return err_oom(err);
     r = r < 0 ? r : container_folder_make(b->kind->program, b->where, &b->folder, err);
     r = r < 0 ? r
               : container_plan_make(req->plan, b->folder.path,
@@ -142,6 +151,8 @@ static int prepare(struct container_box *b, const struct engine_request *req, st
                                     : b->kind->bundle  ? ROOT_OF_MOUNTS
                                                        : ROOT_OF_HOST,
                                     &b->plan, err);
+    if (r == 0)
+        add_programs(b, req);
     r = r < 0 ? r : container_folder_fill(&b->folder, &b->plan, !b->remote, err);
     b->run_plan = r < 0 || b->remote ? NULL : req->plan;
     r = r < 0 || b->remote ? r : container_give(req->plan, &b->plan, err);
@@ -386,18 +397,28 @@ static void sweep_stale(struct container_box *b) {
         container_folder_sweep(&b->folder);
 }
 
-void container_finish(struct sandbox *sb) {
+/* Meanwhile the engine removes the container, which takes longer than all that is to be done here. */
+void container_collect(struct sandbox *sb) {
     struct container_box *b = sb->own;
 
     container_stop(sb);
-    if (b)
-        await_end(b);
     sandbox_close_listeners(sb);
     cgroup_done(&sb->cgroup);
     if (b && b->remote) {
+        await_end(b);
         container_far_collect(b);
         container_far_remove(b);
+    } else if (b && !b->kind->bundle) {
+        container_folder_empty(&b->folder);
     }
+}
+
+void container_finish(struct sandbox *sb) {
+    struct container_box *b = sb->own;
+
+    container_collect(sb);
+    if (b)
+        await_end(b);
     if (b)
         sweep_stale(b);
     if (b && b->run_plan)

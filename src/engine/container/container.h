@@ -27,6 +27,7 @@
 #define CONTAINER_LINK "/run/bawn-link"
 #define CONTAINER_ENTER "/run/bawn-link/bawn-enter"
 #define CONTAINER_INIT "/run/bawn-link/bawn-init"
+#define CONTAINER_BIN "/run/bawn-bin" /* our programs, where they are in the image of the host's root */
 #define CONTAINER_LABEL "bawn.owner"
 #define CONTAINER_HOST_IMAGE "localhost/bawn/host:latest" /* of `bawn image from-host --to docker` */
 #define CONTAINER_CID "cid" /* in the folder of the run: the engine's program makes it before the container */
@@ -58,7 +59,8 @@ struct container_mount {
 struct container_file { /* that is written into the folder of the run, and mounted from there */
     char *name;         /* in that folder: "files/N", or "run/NAME" */
     const char *content;
-    bool link; /* content is its target */
+    bool link;     /* content is its target */
+    bool in_image; /* of the host's root, instead: name is the path there, without the first slash */
     mode_t mode;
 };
 
@@ -73,9 +75,10 @@ struct container_plan {
     struct container_file *files;
     struct container_private *privates;
     size_t n_mounts, n_files, n_privates;
-    struct strv root_links; /* pairs: name in the root, target; only for a root of the host's own */
-    struct strv layers;     /* of an image of the store, topmost first; only for runsc */
-    struct strv root_parts; /* of the host's /etc, which are in the image instead of being mounted */
+    struct strv root_links;    /* pairs: name in the root, target; only for a root of the host's own */
+    struct strv layers;        /* of an image of the store, topmost first; only for runsc */
+    struct strv root_parts;    /* of the host's /etc, which are in the image instead of being mounted */
+    struct strv root_programs; /* of ours, on the host, which are in the image, too */
     struct sha256 root_hash;
     struct buf list; /* for bawn-enter (proto/entermsg.h) */
     bool failed;     /* memory ran out */
@@ -112,6 +115,8 @@ int container_argv_make(const struct container_kind *k, const struct plan *p, co
 
 /* Puts a file or folder of the host into it; false: that is not possible, mount it. */
 bool container_root_take(struct container_plan *c, const char *path);
+/* The same for a program of ours. */
+bool container_root_program(struct container_plan *c, const char *path);
 /* Its name; and what `import` reads to make it (a tar file). */
 int container_root_name(const struct container_plan *c, char ret[static 32]);
 int container_root_tar(const struct container_plan *c, struct buf *ret);
@@ -150,6 +155,8 @@ int container_give(const struct plan *p, const struct container_plan *c, struct 
 /* What is shared with sandboxes of other engines is root's again; not while another container of root's runs, which then does it. */
 void container_take_back(const struct container_folder *f, const struct plan *p, const struct container_plan *c);
 void container_folder_close(struct container_folder *f); /* nothing connects any more */
+void container_folder_empty(
+    const struct container_folder *f); /* nothing inside lives any more: only what says that a container was made is left */
 void container_folder_done(struct container_folder *f);
 
 /* -- container_call.c: the engine's program ---------------------------------------------------------------------------------------------- */
@@ -180,11 +187,13 @@ int container_run_bytes(struct container_box *b, const struct engine_request *re
 
 int container_start(const struct container_kind *k, const struct engine_request *req, struct sandbox *sb, struct err *err);
 void container_stop(struct sandbox *sb);
+void container_collect(struct sandbox *sb);
 void container_finish(struct sandbox *sb);
 /* What docker and podman have in common. */
 #define CONTAINER_ENGINE                                                                                            \
     .can_keep = ENFORCES_EVERYTHING & ~ENFORCES_KERNEL, .asks_others = true, .takes_image = true, .has_gate = true, \
-    .unmapped = true, .modes = 1 << WORKSPACE_SYNC | 1 << WORKSPACE_WORKTREE, .stop = container_stop, .finish = container_finish
+    .unmapped = true, .modes = 1 << WORKSPACE_SYNC | 1 << WORKSPACE_WORKTREE, .stop = container_stop,               \
+    .collect = container_collect, .finish = container_finish
 
 /* -- container_image.c */
 

@@ -14,7 +14,7 @@ static const char *const always[] = {
     "--pull=never",     "--network=none",    "--cap-drop=ALL",  "--cap-add=SETUID",
     "--cap-add=SETGID", "--cap-add=SETPCAP", "--cap-add=CHOWN", "--security-opt=no-new-privileges",
     "--user=0:0",       "--workdir=/",       "--ipc=private",   "--log-driver=none"};
-static const char *const always_here[] = {"--rm", "--read-only", ("--entrypoint=" CONTAINER_ENTER)};
+static const char *const always_here[] = {"--rm", "--read-only"};
 /* It is started twice, and what comes through its input is written to its own layer, which the command's user cannot change. */
 static const char *const always_there[] = {"--cap-add=DAC_OVERRIDE", ("--entrypoint=" CONTAINER_INIT)};
 
@@ -82,15 +82,21 @@ static void add_volumes(struct argv_out *a, const struct container_plan *c) {
             add_volume(a, c->mounts[i].to);
 }
 
+static bool has_programs(const struct container_plan *c) {
+    return c->root_programs.len > 0;
+}
+
 static void add_mounts(struct argv_out *a, const struct container_plan *c, const struct container_names *n) {
     CLEANUP(freep) char *link = str_dupf("%s/link", n->folder), *run = str_dupf("%s/run", n->folder);
 
     a->failed |= !link || !run;
     if (a->failed)
         return;
-    add_own(a, n, link, CONTAINER_LINK, false);
-    add_mount(a, n->enter, CONTAINER_LINK "/bawn-enter", false);
-    add_mount(a, n->init, CONTAINER_LINK "/bawn-init", false);
+    if (!has_programs(c)) {
+        add_own(a, n, link, CONTAINER_LINK, false);
+        add_mount(a, n->enter, CONTAINER_ENTER, false);
+        add_mount(a, n->init, CONTAINER_INIT, false);
+    }
     add_own(a, n, run, CONTAINER_RUN, false);
     for (size_t i = 0; i < c->n_mounts; i++) {
         const struct container_mount *m = &c->mounts[i];
@@ -154,8 +160,8 @@ static void add_command(struct argv_out *a, const struct plan *p, const struct c
     add_arg(a, str_dupf("%u", p->ids.inside_uid));
     add_arg(a, str_dupf("%u", p->ids.inside_gid));
     add_arg(a, strdup(p->network ? "network" : "loopback"));
-    add_arg(a, strdup(n->by_bytes ? "-" : CONTAINER_LINK "/sock"));
-    add_arg(a, strdup(CONTAINER_LINK "/bawn-init"));
+    add_arg(a, strdup(n->by_bytes ? "-" : CONTAINER_RUN "/sock"));
+    add_arg(a, strdup(has_programs(c) ? CONTAINER_BIN "/bawn-init" : CONTAINER_INIT));
     for (size_t i = 0; i < c->n_privates; i++)
         add_arg(a, str_dupf("%o:%s", (unsigned)c->privates[i].mode, c->privates[i].path));
 }
@@ -174,6 +180,8 @@ int container_argv_make(const struct container_kind *k, const struct plan *p, co
         add_arg(&a, strdup(always[i]));
     for (size_t i = 0; !n->remote && i < ARRAY_LEN(always_here); i++)
         add_arg(&a, strdup(always_here[i]));
+    if (!n->remote)
+        add_arg(&a, strdup(has_programs(c) ? "--entrypoint=" CONTAINER_BIN "/bawn-enter" : "--entrypoint=" CONTAINER_ENTER));
     for (size_t i = 0; n->remote && i < ARRAY_LEN(always_there); i++)
         add_arg(&a, strdup(always_there[i]));
     if (p->network)

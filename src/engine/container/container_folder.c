@@ -2,8 +2,9 @@
 /*
  * The folder of one run on the host:
  *
- *     $XDG_RUNTIME_DIR/bawn/box-<pid>-<start time>.docker/link/sock      where bawn-enter connects to
- *                                                        /run/...        /run/bawn inside
+ *     $XDG_RUNTIME_DIR/bawn/box-<pid>-<start time>.docker/run/...        /run/bawn inside
+ *                                                        /run/sock       where bawn-enter connects to
+ *                                                        /link/...       our programs, where they are not in the image
  *                                                        /files/N        single files, mounted where they belong
  */
 #include <errno.h>
@@ -59,8 +60,17 @@ void container_folder_close(struct container_folder *f) {
     char path[80];
 
     closep(&f->listener);
-    snprintf(path, sizeof path, "%s/link/sock", f->name);
+    snprintf(path, sizeof path, "%s/run/sock", f->name);
     unlinkat(f->parent, path, 0);
+}
+
+void container_folder_empty(const struct container_folder *f) {
+    static const char *const folders[] = {"link", "run", "files"};
+    CLEANUP(closep)
+    int folder = f->parent < 0 || !f->name[0] ? -1 : openat(f->parent, f->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+    for (size_t i = 0; folder >= 0 && i < ARRAY_LEN(folders); i++)
+        remove_tree(folder, folders[i]);
 }
 
 void container_folder_done(struct container_folder *f) {
@@ -105,7 +115,7 @@ static int open_listener(struct container_folder *f) {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     char path[80];
 
-    snprintf(path, sizeof path, "%s/link/sock", f->name);
+    snprintf(path, sizeof path, "%s/run/sock", f->name);
     snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d/%s", f->parent, path);
     if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a) < 0 || fchmodat(f->parent, path, 0666, 0) < 0 || listen(fd, 1) < 0)
         return -errno;
@@ -223,10 +233,10 @@ int container_folder_fill(const struct container_folder *f, const struct contain
     static const char *const programs[] = {"link/bawn-enter", "link/bawn-init"};
     int r = folder < 0 ? -errno : 0;
 
-    for (size_t i = 0; r == 0 && i < ARRAY_LEN(programs); i++)
+    for (size_t i = 0; c->root_programs.len == 0 && r == 0 && i < ARRAY_LEN(programs); i++)
         r = write_file(folder, &(struct container_file){.name = (char *)(uintptr_t)programs[i], .content = ""});
     for (size_t i = 0; r == 0 && i < c->n_files; i++)
-        r = write_file(folder, &c->files[i]);
+        r = c->files[i].in_image ? 0 : write_file(folder, &c->files[i]);
     for (size_t i = 0; mounted && r == 0 && i < c->n_mounts; i++)
         if (path_holds(CONTAINER_RUN, c->mounts[i].to) && !str_eq(CONTAINER_RUN, c->mounts[i].to))
             r = make_mount_point(folder, &c->mounts[i]);

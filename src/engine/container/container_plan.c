@@ -35,6 +35,7 @@ void container_plan_done(struct container_plan *c) {
     free(c->privates);
     strv_done(&c->root_links);
     strv_done(&c->root_parts);
+    strv_done(&c->root_programs);
     strv_done(&c->layers);
     buf_done(&c->list);
     *c = (struct container_plan)CONTAINER_PLAN_INIT;
@@ -87,16 +88,29 @@ static bool is_made_inside(const struct container_plan *c, const struct step *s)
     return s->at_home || is_private(c, s->to);
 }
 
+/* Users, groups and the like are the same in every run of a user. The engine makes files of its own for some names. */
+static bool is_for_image(const struct container_walk *w, const char *path) {
+    static const char *const by_engine[] = {"/etc/hosts", "/etc/hostname", "/etc/resolv.conf"};
+    bool covered = false;
+
+    for (size_t i = 0; i < w->out->root_parts.len; i++)
+        covered |= path_holds(w->out->root_parts.v[i], path);
+    return w->root == ROOT_OF_HOST && path_holds("/etc", path) && !covered &&
+           str_index(path, by_engine, ARRAY_LEN(by_engine)) < 0;
+}
+
 static void add_file(struct container_walk *w, const struct step *s, const char *content, bool link) {
     struct container_plan *c = w->out;
-    bool ours = path_holds(CONTAINER_RUN, s->to);
-    char *name = ours ? str_dupf("run%s", s->to + strlen(CONTAINER_RUN)) : str_dupf("files/%zu", c->n_files);
-    const struct container_file f = {.name = name, .content = content, .link = link, .mode = s->mode};
+    bool ours = path_holds(CONTAINER_RUN, s->to), in_image = !link && is_for_image(w, s->to);
+    char *name = ours       ? str_dupf("run%s", s->to + strlen(CONTAINER_RUN))
+                 : in_image ? strdup(s->to + 1)
+                            : str_dupf("files/%zu", c->n_files);
+    const struct container_file f = {.name = name, .content = content, .link = link, .in_image = in_image, .mode = s->mode};
 
     if (!name || VEC_ADD(c->files, c->n_files, f) < 0) {
         free(name);
         c->failed = true;
-    } else if (!ours) {
+    } else if (!ours && !in_image) {
         add_mount(c, str_dupf("%s/%s", w->folder, name), strdup(s->to), false, true);
     }
 }
@@ -115,8 +129,19 @@ static int do_dir(struct container_walk *w, const struct step *s) {
     return 0;
 }
 
+/* The image is the same for all workspaces: its /workspace leads to a link of this run. */
+static void add_workspace_link(struct container_walk *w, const struct step *s) {
+    const struct step here = {.to = CONTAINER_RUN "/workspace"};
+
+    add_file(w, &here, s->from, true);
+    if (strv_add(&w->out->root_links, s->to) < 0 || strv_add(&w->out->root_links, here.to) < 0)
+        w->out->failed = true;
+}
+
 static int do_symlink(struct container_walk *w, const struct step *s) {
-    if (is_made_inside(w->out, s))
+    if (w->root == ROOT_OF_HOST && str_eq(s->to, "/workspace"))
+        add_workspace_link(w, s);
+    else if (is_made_inside(w->out, s))
         add_item(w, ENTER_SYMLINK, s, s->from, strlen(s->from));
     else if (path_holds(CONTAINER_RUN, s->to))
         add_file(w, s, s->from, true);
@@ -230,9 +255,9 @@ static int (*const translators[STEP_KIND_COUNT])(struct container_walk *w, const
     [STEP_EXTRA] = do_mount,  [STEP_HIDE_AGAIN] = do_refuse, [STEP_LAYER] = do_layer,
 };
 
-/* The workspace has two names inside. */
-static void add_workspace_again(struct container_plan *c, const struct plan *p) {
-    for (size_t i = 0; i < c->n_mounts; i++)
+/* The workspace has two names inside; an image that is not ours has no link for the second. */
+static void add_workspace_again(struct container_plan *c, const struct plan *p, enum container_root root) {
+    for (size_t i = 0; root != ROOT_OF_HOST && i < c->n_mounts; i++)
         if (str_eq(c->mounts[i].to, p->workspace)) {
             add_mount(c, strdup(c->mounts[i].from), strdup("/workspace"), c->mounts[i].writable, c->mounts[i].ours);
             return;
@@ -249,7 +274,7 @@ int container_plan_make(const struct plan *p, const char *folder, enum container
         r = translators[p->steps[i].kind](&w, &p->steps[i]);
     if (r < 0)
         return r;
-    add_workspace_again(&c, p);
+    add_workspace_again(&c, p, root);
     if (c.failed || !buf_ok(&c.list))
         return err_oom(err);
     *ret = TAKE(c, (struct container_plan)CONTAINER_PLAN_INIT);

@@ -14,6 +14,7 @@
 #include "engine/link_start.h"
 #include "engine/startmsg.h"
 #include "jail/apply/blank.h"
+#include "jail/apply/ground.h"
 #include "jail/network/network.h"
 #include "os/fd.h"
 #include "os/process.h"
@@ -29,6 +30,11 @@ static void keep_listeners(struct sandbox *sb, struct listeners *n) {
     *n = (struct listeners)LISTENERS_INIT;
 }
 
+static void use_ground(struct launch *l, struct sandbox *sb) {
+    ground_done(&sb->ground);
+    l->ground = ground_take(l->plan, environ, &sb->ground) < 0 ? NULL : &sb->ground;
+}
+
 /* Whatever goes wrong with a blank, a start without one is tried, and says what is wrong if it is not the blank. */
 static bool start_blank(struct plan *plan, struct launch *l, struct sandbox *sb) {
     CLEANUP(blank_done) struct blank b = BLANK_INIT;
@@ -42,6 +48,8 @@ static bool start_blank(struct plan *plan, struct launch *l, struct sandbox *sb)
         return false;
     l->blank = &b;
     l->named_ports = !(b.listeners.has & NETWORK_EVERY_PORT);
+    if (b.tree < 0)
+        use_ground(l, sb);
     r = jail_launch(l, &ignored);
     l->blank = NULL;
     if (r < 0) {
@@ -70,6 +78,8 @@ static int start_full(struct plan *plan, struct launch *l, struct sandbox *sb, e
     if (r < 0)
         return r;
     taken = !l->linked && !shared && start_blank(plan, l, sb);
+    if (!taken)
+        use_ground(l, sb);
     r = taken ? 0 : jail_launch(l, err);
     *ret_next = r < 0 ? next_rung(l) : RUNG_FULL;
     if (r < 0)
@@ -116,6 +126,7 @@ static int start_linked(const struct engine_request *req, struct launch *l, stru
                          .guard_fd = -1,
                          .stdio = {theirs, theirs, -1},
                          .old_mask = l->old_mask,
+                         .not_before_ns = l->not_before_ns,
                          .linked = true};
     sb->bytes = true;
     return start_full(req->plan, l, sb, ret_next, err);
@@ -128,7 +139,8 @@ static int native_start(const struct engine_request *req, struct sandbox *sb, en
                        .cgroup = &sb->cgroup,
                        .stdio = {req->stdio[0], req->stdio[1], req->stdio[2]},
                        .guard_fd = req->guard,
-                       .old_mask = req->old_mask};
+                       .old_mask = req->old_mask,
+                       .not_before_ns = req->not_before_ns};
     int pair[2], r;
 
     *ret_next = RUNG_FULL;
@@ -168,6 +180,7 @@ static void native_finish(struct sandbox *sb) {
     closep(&sb->pidfd);
     sandbox_close_listeners(sb);
     cgroup_done(&sb->cgroup);
+    ground_done(&sb->ground);
 }
 
 const struct engine_ops engine_native = {
@@ -176,6 +189,7 @@ const struct engine_ops engine_native = {
     .can_keep = ENFORCES_EVERYTHING & ~ENFORCES_KERNEL,
     .has_gate = true,
     .has_guard = true,
+    .waits = true,
     .modes = (1 << WORKSPACE_MODES) - 1,
     .takes_image = true,
     .has_system = true,

@@ -26,6 +26,7 @@ static struct step steps[] = {
     {STEP_SYMLINK, "/dev/fd", "/proc/self/fd"},
     {STEP_SYMLINK, "/workspace", "/home/u/w"},
     {STEP_FILE, "/etc/hosts", "127.0.0.1 localhost\n", .mode = 0644},
+    {STEP_FILE, "/etc/passwd", "u:x:1000:100::/home/u:/bin/sh\n", .mode = 0644},
     {STEP_PRIVATE, "/tmp", "private", .mode = 01777},
     {STEP_PRIVATE, "/home/u", "private", .mode = 0700},
     {STEP_PROC, "/proc"},
@@ -69,11 +70,34 @@ static void test_steps(void **state UNUSED) {
     made(false, &c);
     assert_false(mount_at(&c, "/usr")->writable);
     assert_null(mount_at(&c, "/nowhere"));
-    assert_true(mount_at(&c, "/home/u/w")->writable && mount_at(&c, "/workspace")->writable);
-    assert_string_equal(mount_at(&c, "/etc/hosts")->from, "/run/user/1/bawn/box-1-2/files/0");
-    assert_string_equal(c.files[1].name, "run/gitconfig");
-    assert_int_equal(c.root_links.len, 2); /* /bin; not what is in /dev, nor /workspace */
+    assert_true(mount_at(&c, "/home/u/w")->writable);
+    assert_null(mount_at(&c, "/workspace"));
+    assert_true(str_eq(c.files[0].name, "run/workspace") && c.files[0].link && str_eq(c.files[0].content, "/home/u/w"));
+    assert_string_equal(mount_at(&c, "/etc/hosts")->from, "/run/user/1/bawn/box-1-2/files/1");
+    assert_string_equal(c.files[3].name, "run/gitconfig");
+    assert_int_equal(c.root_links.len, 4); /* /bin and /workspace; not what is in /dev */
     assert_string_equal(c.root_links.v[0], "/bin");
+    assert_true(str_eq(c.root_links.v[2], "/workspace") && str_eq(c.root_links.v[3], "/run/bawn/workspace"));
+}
+
+/* What is the same in every run is in the image, which has another name if it is not; an image of the user's gets it as a mount. */
+static void test_files_of_the_image(void **state UNUSED) {
+    CLEANUP(container_plan_done) struct container_plan c = CONTAINER_PLAN_INIT, own = CONTAINER_PLAN_INIT;
+    CLEANUP(buf_done) struct buf tar = BUF_INIT(1 << 20);
+    char one[32], two[32];
+
+    made(false, &c);
+    assert_true(c.files[2].in_image && str_eq(c.files[2].name, "etc/passwd"));
+    assert_null(mount_at(&c, "/etc/passwd"));
+    assert_int_equal(container_root_tar(&c, &tar), 0);
+    assert_non_null(memmem(tar.data, tar.len, "u:x:1000:100", 12));
+    assert_int_equal(container_root_name(&c, one), 0);
+    c.files[2].content = "v:x:1000:100::/home/u:/bin/sh\n";
+    assert_int_equal(container_root_name(&c, two), 0);
+    assert_string_not_equal(one, two);
+    made(true, &own);
+    assert_non_null(mount_at(&own, "/etc/passwd"));
+    assert_non_null(mount_at(&own, "/workspace"));
 }
 
 /* The engine makes the folders above a mount as root: they are given to the user, not what is mounted. */
@@ -160,10 +184,8 @@ static void arguments(const struct container_kind *k, struct strv *ret) {
 
 /* With SELinux what is ours gets a label that containers share; what is the host's or the user's is never relabelled. */
 static void test_labels(void **state UNUSED) {
-    static const char *const wanted[] = {"--volume=/run/box/link:/run/bawn-link:ro,z",
-                                         "--volume=/run/box/run:/run/bawn:ro,z",
+    static const char *const wanted[] = {"--volume=/run/box/link:/run/bawn-link:ro,z", "--volume=/run/box/run:/run/bawn:ro,z",
                                          "--volume=/:/home/u/w:rw,z",
-                                         "--volume=/:/workspace:rw,z",
                                          "--mount=type=bind,\"source=/usr\",\"target=/usr\",readonly",
                                          "--mount=type=bind,\"source=/tmp\",\"target=/home/u/.local/state/agent\""};
     CLEANUP(container_plan_done) struct container_plan c = CONTAINER_PLAN_INIT;
@@ -218,6 +240,36 @@ static void test_paths_are_quoted(void **state UNUSED) {
 
     arguments(&container_docker, &v);
     assert_true(strv_has(&v, "--mount=type=bind,\"source=/run/b,o\"\"x/link\",\"target=/run/bawn-link\",readonly"));
+}
+
+/* Our programs are in the image, or mounted with the folder that they are in. */
+static void test_programs(void **state UNUSED) {
+    CLEANUP(container_plan_done) struct container_plan c = CONTAINER_PLAN_INIT;
+    CLEANUP(buf_done) struct buf tar = BUF_INIT(8 << 20);
+    CLEANUP(strv_done) struct strv v = {0}, w = {0};
+    const struct container_names n = {.image = "i", .label = "1-2", .folder = "/run/box", .enter = "/e", .init = "/i"};
+    struct plan p = test_plan();
+    struct err err = {0};
+    char before[32], with[32], after[32], path[] = "/tmp/bawn-program.XXXXXX";
+    int fd = mkstemp(path);
+
+    made(false, &c);
+    assert_int_equal(container_argv_make(&container_docker, &p, &c, &n, &v, &err) | container_root_name(&c, before), 0);
+    assert_true(strv_has(&v, "--entrypoint=/run/bawn-link/bawn-enter"));
+    assert_true(fd >= 0 && write(fd, "#!/bin/sh\n", 10) == 10 && fchmod(fd, 0700) == 0);
+    assert_false(container_root_program(&c, path)); /* not for everyone */
+    assert_true(fchmod(fd, 0755) == 0 && container_root_program(&c, path));
+    assert_int_equal(container_argv_make(&container_docker, &p, &c, &n, &w, &err) | container_root_name(&c, with), 0);
+    assert_true(strv_has(&w, "--entrypoint=/run/bawn-bin/bawn-enter") && strv_has(&w, "/run/bawn-bin/bawn-init"));
+    assert_int_equal(w.len + 3, v.len);
+    assert_int_equal(container_root_tar(&c, &tar), 0);
+    assert_non_null(memmem(tar.data, tar.len, &path[4], strlen(&path[4])));
+    assert_int_equal(write(fd, "exit\n", 5), 5);
+    assert_int_equal(container_root_name(&c, after), 0);
+    assert_string_not_equal(before, with);
+    assert_string_not_equal(with, after);
+    close(fd);
+    unlink(path);
 }
 
 static void test_root_image(void **state UNUSED) {
@@ -312,7 +364,7 @@ static void root_name(const char *part, char ret[static 32]) {
 static void test_parts_of_the_root(void **state UNUSED) {
     CLEANUP(container_plan_done) struct container_plan c = CONTAINER_PLAN_INIT;
     CLEANUP(buf_done) struct buf tar = BUF_INIT(1024 * 1024);
-    char dir[] = "/tmp/bawn-parts.XXXXXX", file[64], link[64], before[32], after[32];
+    char dir[] = "/tmp/bawn-parts.XXXXXX", file[64], link[64], before[32], after[32], target[200] = "";
 
     assert_non_null(mkdtemp(dir));
     chmod(dir, 0755);
@@ -328,6 +380,13 @@ static void test_parts_of_the_root(void **state UNUSED) {
     write_text(file, "new content");
     root_name(dir, after);
     assert_string_not_equal(before, after);
+    memset(target, 'x', sizeof target - 1); /* longer than a header has room for */
+    assert_true(unlink(link) == 0 && symlink(target, link) == 0);
+    root_name(dir, before);
+    assert_string_not_equal(before, after);
+    buf_clear(&tar);
+    assert_int_equal(container_root_tar(&c, &tar), 0);
+    assert_non_null(memmem(tar.data, tar.len, target, sizeof target));
     chmod(file, 0600); /* what not everyone may read is mounted, as it was */
     assert_false(container_root_take(&(struct container_plan)CONTAINER_PLAN_INIT, dir));
     unlink(file);
@@ -376,6 +435,8 @@ static void test_a_start_has_a_limit(void **state UNUSED) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_files_of_the_image),
+        cmocka_unit_test(test_programs),
         cmocka_unit_test(test_folders_above_a_mount),
         cmocka_unit_test(test_an_image_has_its_own_system),
         cmocka_unit_test(test_what_a_container_cannot_have_is_refused),
