@@ -53,6 +53,23 @@ void clock_pass(uint64_t moment_ns) {
         nanosleep(&nap, NULL);
 }
 
+/* As gmtime_r(), which reads the rules of the local time zone first. The year begins in March here, so that the odd day is its last: the
+ * months from there on have 153 days in each five. */
+static struct tm utc_of(uint64_t seconds) {
+    enum { DAY = 86400, ERA_DAYS = 146097 /* 400 years */, UNTIL_1970 = 719468 /* days, from March of the year 0 */ };
+    uint64_t days = seconds / DAY + UNTIL_1970, second = seconds % DAY, day = days % ERA_DAYS;
+    uint64_t year = (day - day / 1460 + day / 36524 - day / (ERA_DAYS - 1)) / 365;
+    uint64_t of_year = day - (365 * year + year / 4 - year / 100), month = (5 * of_year + 2) / 153;
+    bool next = month >= 10; /* January and February */
+
+    return (struct tm){.tm_year = (int)(days / ERA_DAYS * 400 + year + next) - 1900,
+                       .tm_mon = (int)(next ? month - 10 : month + 2),
+                       .tm_mday = (int)(of_year - (153 * month + 2) / 5 + 1),
+                       .tm_hour = (int)(second / 3600),
+                       .tm_min = (int)(second / 60 % 60),
+                       .tm_sec = (int)(second % 60)};
+}
+
 const char *clock_text(uint64_t wall_ns, enum clock_format f, char ret[static CLOCK_TEXT_SIZE]) {
     static const char *const formats[CLOCK_FORMATS] = {
         [CLOCK_ISO] = "%04d-%02d-%02dT%02d:%02d:%02dZ",
@@ -60,13 +77,10 @@ const char *clock_text(uint64_t wall_ns, enum clock_format f, char ret[static CL
         [CLOCK_ISO_US] = "%04d-%02d-%02dT%02d:%02d:%02d.%06uZ",
         [CLOCK_STAMP] = "%04d%02d%02dT%02d%02d%02dZ",
     };
-    time_t seconds = (time_t)(wall_ns / SECOND_NS);
     unsigned fraction = (unsigned)(wall_ns % SECOND_NS) / (f == CLOCK_ISO_MS ? 1000000 : 1000);
-    struct tm tm;
+    struct tm tm = utc_of(wall_ns / SECOND_NS);
 
-    ret[0] = 0;
-    if (gmtime_r(&seconds, &tm) && tm.tm_year < 10000 - 1900)
-        snprintf(ret, CLOCK_TEXT_SIZE, formats[f], tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
-                 fraction);
+    snprintf(ret, CLOCK_TEXT_SIZE, formats[f], tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
+             fraction);
     return ret;
 }

@@ -7,15 +7,19 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/str.h"
+#include "os/clock.h"
 #include "os/fd.h"
 
-enum { CHILD_STACK = 256 * 1024 };
+enum { CHILD_STACK = 256 * 1024, STAT_SIZE = 1024, LEFTOVERS_KNOWN = 64, LEFTOVER_KNOWN_MS = 100 };
 
 pid_t process_clone(int (*child)(void *), void *arg, unsigned long flags, int *ret_pidfd) {
     int pidfd = -1, saved;
@@ -121,33 +125,83 @@ pid_t process_clone_into(int (*child)(void *), void *arg, unsigned long flags, i
     return (pid_t)pid;
 }
 
-/* False: there is no such process, or it is not for us to see. */
-static bool read_stat(pid_t pid, char *ret_state, unsigned long long *ret_start) {
-    char path[32], stat[1024];
+/* What stands in this field of /proc/PID/stat, of those behind the name, which may contain anything. NULL: there is no such process, or it is
+ * not for us to see. The kernel gives the whole line with one read. */
+static const char *stat_field(pid_t pid, int field, char stat[static STAT_SIZE]) {
+    enum { FIRST_BEHIND_NAME = 3 };
+    char path[32];
     const char *p;
+    ssize_t n;
 
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    if (fd_read_file_at(AT_FDCWD, path, stat, sizeof stat) <= 0)
-        return false;
-    p = strrchr(stat, ')'); /* the name before it may contain anything */
-    return p && sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", ret_state,
-                       ret_start) == 2;
+    CLEANUP(closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    n = fd < 0 ? -1 : read(fd, stat, STAT_SIZE - 1);
+    if (n <= 0)
+        return NULL;
+    stat[n] = 0;
+    p = strrchr(stat, ')');
+    for (int at = FIRST_BEHIND_NAME - 1; p && at < field; at++)
+        p = (p = strchr(p, ' ')) ? p + 1 : NULL;
+    return p;
+}
+
+static uint64_t stat_start(pid_t pid) {
+    enum { START_TIME = 22 };
+    char stat[STAT_SIZE];
+    const char *p = stat_field(pid, START_TIME, stat);
+
+    return p ? strtoull(p, NULL, 10) : 0;
 }
 
 uint64_t process_start_time(pid_t pid) {
-    unsigned long long start;
-    char state;
+    static struct {
+        pid_t pid;
+        uint64_t start;
+    } own;
 
-    return read_stat(pid, &state, &start) ? start : 0;
+    if (pid != getpid())
+        return stat_start(pid);
+    if (own.pid != pid) {
+        own.start = stat_start(pid);
+        own.pid = pid;
+    }
+    return own.start;
 }
 
 bool process_is_dead(pid_t pid, uint64_t start) {
-    unsigned long long now;
-    char state;
+    enum { STATE = 3, START_TIME = 22 };
+    char stat[STAT_SIZE];
+    const char *p;
 
-    if (!read_stat(pid, &state, &now))
+    if (pid == getpid())
+        return start && process_start_time(pid) != start;
+    p = stat_field(pid, START_TIME, stat);
+    if (!p)
         return kill(pid, 0) < 0 && errno == ESRCH;
-    return state == 'Z' || state == 'X' || (start && now != start);
+    if (start && strtoull(p, NULL, 10) != start)
+        return true;
+    p = strrchr(stat, ')');
+    return str_starts(p, ") Z") || str_starts(p, ") X");
+}
+
+bool process_is_leftover(pid_t pid, uint64_t start) {
+    static struct {
+        pid_t pid;
+        uint64_t start, until_ms;
+    } alive[LEFTOVERS_KNOWN];
+    static size_t next;
+    uint64_t now = clock_ms();
+
+    for (size_t i = 0; i < ARRAY_LEN(alive); i++)
+        if (alive[i].pid == pid && alive[i].start == start && now < alive[i].until_ms)
+            return false;
+    if (process_is_dead(pid, start))
+        return true;
+    alive[next].pid = pid;
+    alive[next].start = start;
+    alive[next].until_ms = now + LEFTOVER_KNOWN_MS;
+    next = (next + 1) % ARRAY_LEN(alive);
+    return false;
 }
 
 /* 0: not a pidfd, or the process was reaped. */
@@ -164,17 +218,12 @@ static pid_t pidfd_number(int pidfd) {
 }
 
 bool process_is_exiting(int pidfd) {
-    enum { EXITING = 0x4 }; /* PF_EXITING of the kernel's sched.h: field 9 of stat */
-    char path[32], stat[1024];
-    unsigned flags;
-    const char *p;
+    enum { EXITING = 0x4, FLAGS = 9 }; /* PF_EXITING of the kernel's sched.h */
+    char stat[STAT_SIZE];
     pid_t pid = pidfd_number(pidfd);
+    const char *p = pid ? stat_field(pid, FLAGS, stat) : NULL;
 
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    if (!pid || fd_read_file_at(AT_FDCWD, path, stat, sizeof stat) <= 0)
-        return false;
-    p = strrchr(stat, ')');
-    return p && sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & EXITING;
+    return p && strtoul(p, NULL, 10) & EXITING;
 }
 
 int process_wait_cpu(pid_t pid, uint64_t *ret_us) {

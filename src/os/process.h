@@ -33,6 +33,10 @@ uint64_t process_start_time(pid_t pid);
  */
 bool process_is_dead(pid_t pid, uint64_t start);
 
+/* The same for those who clear up after others, in several places one after the other: who was seen alive in the last tenth of a second is not
+ * looked at again, so what it leaves may stay for the next one to clear up. Never to be waited with. */
+bool process_is_leftover(pid_t pid, uint64_t start);
+
 /* Whether the process of this pidfd has begun to end (PF_EXITING), though it may have to wait for others before it is gone. False where /proc
  * does not say. */
 bool process_is_exiting(int pidfd);

@@ -63,7 +63,7 @@ static bool is_left(const char *file) {
     unsigned long long start;
     int pid;
 
-    return sscanf(file, "%d-%llu", &pid, &start) == 2 && pid > 0 && process_is_dead(pid, start);
+    return sscanf(file, "%d-%llu", &pid, &start) == 2 && pid > 0 && process_is_leftover(pid, start);
 }
 
 /* Of runs that were killed. */

@@ -114,5 +114,5 @@ bool helper_owner_is_dead(const char *name, const char *prefix) {
     int pid;
 
     return str_starts(name, prefix) && sscanf(name + strlen(prefix), "%d-%llu", &pid, &start) == 2 && pid > 0 &&
-           process_is_dead(pid, start);
+           process_is_leftover(pid, start);
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds in every workspace mode: status and output, an end without leftovers, names, attributes, times, kill -9, discard."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -190,6 +191,20 @@ def test_kill_9_while_it_is_made_ready(who, mode):
     assert runs(who) == []
     if mode == "worktree":
         assert git(who, "for-each-ref", "refs/heads/bawn") == "" and len(git(who, "worktree", "list").splitlines()) == 1
+
+
+def test_kill_9_between_the_branch_and_the_beginning(who):
+    """A worktree's branch is there before the run has begun: it goes with the rest."""
+    who.write("f", "1\n")
+    prepare(who, "worktree")
+    run(who, "worktree", "echo 2 > f")
+    (name,) = runs(who)
+    assert git(who, "for-each-ref", "refs/heads/bawn") and len(git(who, "worktree", "list").splitlines()) == 2
+    record = state(who) / "runs" / name / "run.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), "begun_ns": 0}))
+    run(who, "worktree", "true")
+    assert runs(who) == []
+    assert git(who, "for-each-ref", "refs/heads/bawn") == "" and len(git(who, "worktree", "list").splitlines()) == 1
 
 
 ODD = [b"latin-\xe9\xff", b"new\nline", b"tab\tand\\backslash", b"-dash", b" space ", b"x" * 255, b"[a]*?", b"\xf0\x9f\x90\xb1", b"esc\x1b[31m"]

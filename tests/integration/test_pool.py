@@ -70,6 +70,10 @@ def normalised(text):
     text = re.sub(r"/ca/taken-[0-9a-f-]+/", "/ca/TAKEN/", text)
     text = re.sub(r"^total .*$|/proc/\d+/", "", text, flags=re.M)
     text = re.sub(r"^(d\S+) +\d+ (.* proc)$", r"\1 N \2", text, flags=re.M)  # links of /proc: as many as the host has processes
+    # A root in memory, as the pool's, or on disk (ground.h): where its mount comes from, and what the size and links of its folders are.
+    text = re.sub(r"^\S+ (/ ro,\S+) - .*$", r"ROOT \1", text, flags=re.M)
+    text = re.sub(r"^\S*/var/cache (/proc/\S+ ro,\S+) - .*$", r"ROOT/var/cache \1", text, flags=re.M)
+    text = re.sub(r"^(d\S+) +\d+ +(\d+ +\d+) +\d+ ", r"\1 N \2 N ", text, flags=re.M)
     return [sorted(part.splitlines()) for part in text.split("== ")]  # mounts are listed in the order in which they were made
 
 

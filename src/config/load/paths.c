@@ -20,7 +20,7 @@ const char *paths_getenv(char *const *environ_, const char *name) {
     size_t n = strlen(name);
 
     for (; environ_ && *environ_; environ_++)
-        if (strncmp(*environ_, name, n) == 0 && (*environ_)[n] == '=')
+        if (**environ_ == *name && strncmp(*environ_, name, n) == 0 && (*environ_)[n] == '=')
             return (*environ_)[n + 1] ? *environ_ + n + 1 : NULL;
     return NULL;
 }

@@ -11,6 +11,8 @@
  *      holds for all of them), devices, /proc, the workspace, extra mounts. Private areas on disk are mounted in step 1, so that
  *      places are made in them as in the others, and are let be written again
  *   5. pivot into it, the host's tree is detached
+ *
+ * Where the root stands on a ground (ground.h), that is the root instead of the tmpfs, and the tmpfs has the private areas only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +26,7 @@
 #include "base/str.h"
 #include "jail/apply/apply_priv.h"
 #include "jail/apply/blank.h"
+#include "jail/apply/ground.h"
 #include "jail/apply/template.h"
 #include "jail/plan/plan.h"
 #include "os/dir.h"
@@ -42,12 +45,17 @@ static bool has_tree(const struct launch *l) {
     return l->blank && l->blank->tree >= 0;
 }
 
+/* Came with the root, which was made before: the pool's tree, or a ground. */
+static bool is_there(const struct launch *l, const struct step *s) {
+    return has_tree(l) ? template_holds(l->plan, s) : l->ground && ground_holds(l->ground, l->plan, s);
+}
+
 static int run_steps(struct launch *l, bool before) {
     for (size_t i = 0; i < l->plan->n_steps; i++) {
         const struct step *s = &l->plan->steps[i];
         int r;
 
-        if (root_before_sealing(s) != before || (has_tree(l) && template_holds(l->plan, s))) /* came with the pool's tree */
+        if (root_before_sealing(s) != before || is_there(l, s))
             continue;
         r = s->at_home ? apply_home(l, s) : apply_step(l, s);
         /* A container that covers parts of its /proc: the kernel then refuses an uncovered one. */
@@ -75,6 +83,24 @@ static int attach_disk(struct launch *l, const struct step *s) {
     return *tree = mount_clone(l->made_fd, apply_rel(s), false);
 }
 
+/* A tmpfs beside the root is attached only where it must be: to detach it waits for all processors. Where /proc will be. */
+static int attach_made(struct launch *l) {
+    int r = mount_attach(l->made_fd, l->root_fd, "proc");
+
+    l->made_attached = r == 0;
+    return r;
+}
+
+/* Before Linux 6.15 parts of a detached mount cannot be copied. */
+static int clone_made(struct launch *l, const struct step *s) {
+    int r = mount_clone(l->made_fd, apply_rel(s), false);
+
+    if (r != -EINVAL || l->made_fd == l->root_fd || l->made_attached)
+        return r;
+    r = attach_made(l);
+    return r < 0 ? r : mount_clone(l->made_fd, apply_rel(s), false);
+}
+
 static int make_private(struct launch *l, const struct step *s) {
     int r = dir_make(l->made_fd, apply_rel(s), s->mode, 0755);
 
@@ -82,7 +108,7 @@ static int make_private(struct launch *l, const struct step *s) {
         return r < 0 ? r : attach_disk(l, s);
     if (fchmodat(l->made_fd, apply_rel(s), s->mode, 0) < 0)
         return -errno;
-    return l->trees[s - l->plan->steps] = mount_clone(l->made_fd, apply_rel(s), false);
+    return l->trees[s - l->plan->steps] = clone_made(l, s);
 }
 
 /* Mount points of everything that comes after sealing; private areas are cloned while still writable. */
@@ -92,7 +118,7 @@ int root_make_late_points(struct launch *l) {
         struct stat st;
         int r = 0;
 
-        if (has_tree(l) && s->kind != STEP_PRIVATE && !template_leaves(l->plan, s->to))
+        if ((has_tree(l) || l->ground) && s->kind != STEP_PRIVATE && s->kind != STEP_OVERLAY && !template_leaves(l->plan, s->to))
             continue;
         if (s->kind == STEP_PRIVATE) {
             r = make_private(l, s);
@@ -188,6 +214,12 @@ int root_attach(struct launch *l) {
     return r < 0 ? err_sys(&l->err, r, "sandbox root: attach") : 0;
 }
 
+static int seal_root(struct launch *l) {
+    int r = mount_restrict(l->root_fd, ATTR_NOSUID_NODEV | MOUNT_ATTR_RDONLY, true);
+
+    return r < 0 ? err_sys(&l->err, r, "sandbox root: make read-only%s", root_too_old(r)) : 0;
+}
+
 static int build_root(struct launch *l, bool covers) {
     int r = l->root_fd = l->made_fd = root_new_tmpfs(l);
 
@@ -195,27 +227,51 @@ static int build_root(struct launch *l, bool covers) {
         (covers && ((r = root_make_covers(l)) < 0 || (r = root_open_covers(l)) < 0 || (r = apply_tracked(l)) < 0)) ||
         (r = root_make_late_points(l)) < 0 || (r = run_steps(l, true)) < 0)
         return r;
-    r = mount_restrict(l->root_fd, ATTR_NOSUID_NODEV | MOUNT_ATTR_RDONLY, true);
-    return r < 0 ? err_sys(&l->err, r, "sandbox root: make read-only%s", root_too_old(r)) : 0;
+    return seal_root(l);
 }
 
-/* The pool's tree is sealed already. Private areas, and what is made in them, are of a tmpfs that only this sandbox has; it is
- * attached for a moment where /proc will be, because before Linux 6.15 parts of a detached mount cannot be copied. */
+/* Private areas, and what is made in them, are of a tmpfs that only this sandbox has. An overlay's mask is in there, too, and is filled again while
+ * the sandbox runs (covers.c): it stays attached, below /proc. */
+static int make_private_areas(struct launch *l) {
+    bool overlay = l->plan->mode == WORKSPACE_OVERLAY;
+    int r = overlay ? attach_made(l) : 0;
+
+    if (r < 0)
+        return err_sys(&l->err, r, "sandbox root: private areas");
+    r = root_make_late_points(l);
+    r = r < 0 ? r : run_steps(l, true);
+    if (r == 0 && l->made_attached && !overlay && syscall(SYS_umount2, "proc", LAZY_UMOUNT) < 0)
+        return err_sys(&l->err, -errno, "sandbox root: private areas");
+    return r;
+}
+
+/* Is sealed already. */
 static int take_tree(struct launch *l) {
     int r = l->made_fd = root_new_tmpfs(l);
 
     l->root_fd = l->blank->tree;
     if (r < 0 || (r = root_attach(l)) < 0 || (root_needs_covers(l->plan) && (r = root_open_covers(l)) < 0))
         return r;
-    r = mount_attach(l->made_fd, l->root_fd, "proc");
-    if (r < 0)
-        return err_sys(&l->err, r, "sandbox root: private areas");
-    r = root_make_late_points(l);
-    r = r < 0 ? r : run_steps(l, true);
-    /* An overlay's mask is in there, and is filled again while the sandbox runs (covers.c): it stays, below /proc. */
-    if (r == 0 && l->plan->mode != WORKSPACE_OVERLAY && syscall(SYS_umount2, "proc", LAZY_UMOUNT) < 0)
-        return err_sys(&l->err, -errno, "sandbox root: private areas");
-    return r;
+    return make_private_areas(l);
+}
+
+/* It could not be mounted before, or cannot be here: a file system that shows its files to one user only, say. */
+static bool has_ground(struct launch *l) {
+    if (!l->ground || has_tree(l))
+        return false;
+    l->root_fd = l->plan->ids.by_root ? l->ground_tree : mount_clone(AT_FDCWD, l->ground->path, false);
+    if (l->root_fd < 0)
+        l->ground = NULL;
+    return l->ground;
+}
+
+static int stand_on_ground(struct launch *l) {
+    int r = l->made_fd = root_new_tmpfs(l);
+
+    if (r < 0 || (r = root_attach(l)) < 0 || (root_needs_covers(l->plan) && (r = root_open_covers(l)) < 0))
+        return r;
+    r = make_private_areas(l);
+    return r < 0 ? r : seal_root(l);
 }
 
 int apply_root(struct launch *l) {
@@ -226,7 +282,10 @@ int apply_root(struct launch *l) {
     if (r < 0)
         return r;
     l->workspace_fd = l->home_fd = -1;
-    r = apply_is_layered(l) ? apply_image_root(l) : has_tree(l) ? take_tree(l) : build_root(l, root_needs_covers(l->plan));
+    r = apply_is_layered(l) ? apply_image_root(l)
+        : has_tree(l)       ? take_tree(l)
+        : has_ground(l)     ? stand_on_ground(l)
+                            : build_root(l, root_needs_covers(l->plan));
     return r < 0 ? r : run_steps(l, false);
 }
 

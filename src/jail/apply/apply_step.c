@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "jail/apply/apply_priv.h"
 #include "jail/apply/blank.h"
+#include "jail/apply/ground.h"
 #include "jail/plan/plan.h"
 #include "os/copy.h"
 #include "os/dir.h"
@@ -70,11 +71,20 @@ static int attach_copy(struct launch *l, const struct step *s) {
     return tree < 0 ? tree : apply_attach(l, tree, s);
 }
 
+/* On the ground, of the kind that the host's had a moment ago. */
+static bool has_point(const struct launch *l, const struct step *s) {
+    return l->ground && l->ground->kinds[s - l->plan->steps];
+}
+
 /* The current directory is the new root. */
 static int bind_host(struct launch *l, const struct step *s) {
     struct stat st;
     int r;
 
+    if (has_point(l, s)) {
+        r = mount_bind(s->from, apply_rel(s));
+        return r == -ENOENT && s->optional ? 0 : r;
+    }
     if (lstat(s->from, &st) < 0)
         return (errno == ENOENT || errno == ENOTDIR) && s->optional ? 0 : -errno;
     if (S_ISLNK(st.st_mode))
@@ -122,7 +132,7 @@ static int do_ro(struct launch *l, const struct step *s) {
         return bind_host(l, s);
     if (fstat(*tree, &st) < 0)
         return -errno;
-    r = l->plan->writable_system ? 0 : root_make_point(l->root_fd, apply_rel(s), &st);
+    r = l->plan->writable_system || has_point(l, s) ? 0 : root_make_point(l->root_fd, apply_rel(s), &st);
     return r < 0 ? r : apply_attach(l, *tree, s);
 }
 

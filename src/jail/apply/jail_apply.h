@@ -16,18 +16,21 @@ struct plan;
 struct step;
 struct cgroup;
 struct blank;
+struct ground;
 struct plan_ids;
 
 struct launch {
     const struct plan *plan;
-    struct cgroup *cgroup;     /* entered by the child */
-    int init_fd;               /* the bawn-init program */
-    int control_fd;            /* the child's end of the control socket */
-    int start_fd;              /* memfd with the encoded struct init_start */
-    int guard_fd;              /* the child's end of the guard's socket; -1: no guard */
-    int stdio[3];              /* what becomes 0, 1, 2; -1: /dev/null of the sandbox */
-    sigset_t old_mask;         /* the signal mask the command shall have */
-    const struct blank *blank; /* namespaces to enter instead of making them (blank.h); NULL: none */
+    struct cgroup *cgroup;       /* entered by the child */
+    int init_fd;                 /* the bawn-init program */
+    int control_fd;              /* the child's end of the control socket */
+    int start_fd;                /* memfd with the encoded struct init_start */
+    int guard_fd;                /* the child's end of the guard's socket; -1: no guard */
+    int stdio[3];                /* what becomes 0, 1, 2; -1: /dev/null of the sandbox */
+    sigset_t old_mask;           /* the signal mask the command shall have */
+    const struct blank *blank;   /* namespaces to enter instead of making them (blank.h); NULL: none */
+    const struct ground *ground; /* the root's folders and files on disk (ground.h); NULL: they are made in memory */
+    uint64_t not_before_ns;      /* clock_pass() this before bawn-init is executed */
     bool linked; /* `bawn-init --link`: makes the network by itself, and has the capability for it until it locks itself down */
     bool named_ports; /* not every port is captured: the proxy is named in the variables. Of the blank, or by the child */
 
@@ -40,10 +43,12 @@ struct launch {
 
     /* used by apply.c */
     int root_fd, child_init_fd, workspace_fd;
-    int made_fd;    /* where places are made until the root is sealed: the root, or, of a template, the private areas */
-    int userns;     /* with several ids: made before the clone; -1: the child makes its own */
-    int lower, run; /* overlay: the workspace, the run's folder; detached */
-    int home_fd;    /* a persistent home, once it is there; -1: not yet */
+    int made_fd; /* where places are made until the root is sealed: the root, or, of a template or with a ground, the private areas */
+    bool made_attached; /* it is not the root, and is mounted below /proc */
+    int ground_tree;    /* by root: the ground's mount, made before the clone; -1: none */
+    int userns;         /* with several ids: made before the clone; -1: the child makes its own */
+    int lower, run;     /* overlay: the workspace, the run's folder; detached */
+    int home_fd;        /* a persistent home, once it is there; -1: not yet */
     struct {
         int file, dir;
     } cover; /* what hidden things are covered by */

@@ -11,11 +11,13 @@
 
 #include "base/err.h"
 #include "jail/apply/blank.h"
+#include "jail/apply/ground.h"
 #include "jail/apply/jail_apply.h"
 #include "jail/cgroup/cgroup.h"
 #include "jail/fence/caps.h"
 #include "jail/network/network.h"
 #include "jail/plan/plan.h"
+#include "os/clock.h"
 #include "os/fd.h"
 #include "os/mountapi.h"
 #include "os/process.h"
@@ -114,6 +116,7 @@ int apply_exec(struct launch *l) {
     r = fd_close_from(FD_FIRST_CLOSED + 1);
     if (r < 0)
         return err_sys(&l->err, r, "close other descriptors");
+    clock_pass(l->not_before_ns); /* most of the wait was for something */
     sigprocmask(SIG_SETMASK, &mask, NULL);
     prctl(PR_SET_DUMPABLE,
           0); /* of our parent, too, whose memory this is: it may come to that later than the command to its work */
@@ -219,7 +222,14 @@ static int idmap_optional(struct launch *l, const struct step *s) {
     return MAX_OF(r, -1);
 }
 
+/* Behind folders of root's, as our own folders are. What cannot be mounted is made in memory. */
+static void clone_ground(struct launch *l) {
+    if (l->ground && !(l->blank && l->blank->tree >= 0))
+        l->ground_tree = mount_clone(AT_FDCWD, l->ground->path, false);
+}
+
 static int idmap_trees(struct launch *l, struct err *err) {
+    clone_ground(l);
     for (size_t i = 0; i < l->plan->n_steps; i++) {
         const struct step *s = &l->plan->steps[i];
 
@@ -353,9 +363,9 @@ int jail_launch(struct launch *l, struct err *err) {
         return err_oom(err);
     for (size_t i = 0; i < n; i++)
         l->trees[i] = -1;
-    l->pid = l->pidfd = l->userns = l->lower = l->run = l->idmap.fd = -1;
+    l->pid = l->pidfd = l->userns = l->lower = l->run = l->idmap.fd = l->ground_tree = -1;
     l->err = (struct err){0};
-    l->no_userns = l->no_netns = false;
+    l->no_userns = l->no_netns = l->made_attached = false;
     /* The child, on our memory, must be able to open its own /proc/self/uid_map; otherwise no process reads ours. */
     prctl(PR_SET_DUMPABLE, 1);
     r = launch_with_trees(l, err);
@@ -366,6 +376,7 @@ int jail_launch(struct launch *l, struct err *err) {
     if (l->plan->ids.by_root) {
         closep(&l->lower);
         closep(&l->run);
+        closep(&l->ground_tree);
     }
     closep(&l->idmap.fd);
     closep(&l->userns);

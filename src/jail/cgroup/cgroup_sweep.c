@@ -15,9 +15,12 @@
 #include "os/process.h"
 
 uint64_t cgroup_pidns(void) {
+    static uint64_t known; /* a process never leaves it */
     struct stat st;
 
-    return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
+    if (!known && stat("/proc/self/ns/pid", &st) == 0)
+        known = st.st_ino;
+    return known;
 }
 
 bool cgroup_name_dead(const char *name, uint64_t pidns) {
@@ -28,7 +31,7 @@ bool cgroup_name_dead(const char *name, uint64_t pidns) {
         return false;
     if (name[len] && name[len] != '-' && name[len] != '.')
         return false;
-    return ns == pidns && process_is_dead(pid, start);
+    return ns == pidns && process_is_leftover(pid, start);
 }
 
 int cgroup_scan(const char *path, bool unified, int (*hit)(const char *path, bool unified)) {

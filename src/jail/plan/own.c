@@ -80,8 +80,33 @@ static char *resolved(const char *path, int links) {
     return copy ? str_dupf("%s%s", real, path + strlen(copy)) : NULL;
 }
 
+static bool is_plain_text(const char *path) {
+    return !strstr(path, "//") && !strstr(path, "/./") && !strstr(path, "/../");
+}
+
+/* Whether nothing on the way from the home, which is canonical if it is there, is a link: then the path leads where it says. */
+static bool is_straight(const char *home, const char *path) {
+    char part[PATH_MAX] UNINITIALIZED, target[1];
+    size_t n = home ? strlen(home) : 0;
+
+    if (!n || !str_below(path, home) || strlen(path) >= sizeof part || !is_plain_text(path))
+        return false;
+    for (const char *end = path + n; *end;) {
+        bool first = end == path + n;
+
+        end = strchrnul(end + 1, '/');
+        memcpy(part, path, (size_t)(end - path));
+        part[end - path] = 0;
+        if (readlink(part, target, sizeof target) >= 0)
+            return false;
+        if (errno != EINVAL)
+            return errno == ENOENT && (!first || access(home, F_OK) == 0);
+    }
+    return true;
+}
+
 static int look_at_path(struct host_facts *f, struct strv *owned, const struct own *o, const char *path) {
-    CLEANUP(freep) char *real = resolved(path, LINKS_MAX);
+    CLEANUP(freep) char *real = is_straight(f->home, path) ? strdup(path) : resolved(path, LINKS_MAX);
 
     if (!real)
         return -ENOMEM;

@@ -27,11 +27,11 @@ const char *const plan_root_names[6] = {"bin", "sbin", "lib", "lib32", "lib64", 
 
 const char *rung_lacks(enum rung rung) {
     static const char *const lacks[RUNG_COUNT] = {
-        [RUNG_SHARED_NET] = "not enforced: addresses and connections of this machine can be seen; no UDP and no abstract unix "
-                            "sockets inside",
+        [RUNG_SHARED_NET] = "not enforced: addresses and connections of this machine can be seen; no UDP but for DNS and no "
+                            "abstract unix sockets inside",
         [RUNG_LANDLOCK] = "not enforced: names, sizes and command lines of other files and processes can be seen, modes, times "
-                          "and attributes of your other files can be changed, no private /tmp, no UDP and no abstract unix "
-                          "sockets inside",
+                          "and attributes of your other files can be changed, no private /tmp, no UDP but for DNS and no "
+                          "abstract unix sockets inside",
     };
 
     return lacks[rung];

@@ -187,6 +187,8 @@ int plan_make(const struct settings *s, const struct host_facts *h, const struct
 void plan_done(struct plan *p);
 /* The sandbox is on another kernel: the sockets of the host's become links to some that are made inside, in a folder of their own. */
 void plan_own_sockets(struct plan *p);
+/* On another machine, where no file of this one is: an id that every engine there has, also one without root, which has 65536. -ENOMEM */
+int plan_use_small_ids(struct plan *p);
 bool plan_is_socket(const struct step *s); /* one of the host's, for PLAN_SSH_SOCKET or PLAN_CREDENTIAL_SOCKET */
 const char *plan_own_socket(const struct plan *p, size_t i); /* where that is; NULL: there is none */
 

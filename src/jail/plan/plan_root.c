@@ -75,6 +75,8 @@ static const char *const etc_shared[] = {
     "zsh",
 };
 
+enum { ID_MANY = 65534 /* the first that is not for users */, ID_SMALL = 1000 };
+
 static const char nsswitch[] = "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n";
 
 /* The gate, under an address that DNS servers of the outside cannot have (RFC 2544); any other one would lead to it too. */
@@ -141,9 +143,33 @@ static void add_file(struct plan *p, const char *to, char *content) {
 }
 
 /* The sandbox knows three users: root and "nobody" (as names for files), and itself. */
-static void add_etc_made(const struct plan_input *in, struct plan *p) {
-    const struct plan_ids *ids = &p->ids;
+static char *make_passwd(const struct plan *p) {
+    return str_dupf("root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
+                    "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+                    "%s:x:%u:%u::%s:/bin/bash\n",
+                    p->ids.user, p->ids.inside_uid, p->ids.inside_gid, p->home);
+}
 
+static char *make_group(const struct plan *p) {
+    return str_dupf("root:x:0:\nnogroup:x:65534:\ntty:x:5:\n%s:x:%u:\n", p->ids.user, p->ids.inside_gid);
+}
+
+int plan_use_small_ids(struct plan *p) {
+    if (p->ids.inside_uid < ID_MANY && p->ids.inside_gid < ID_MANY)
+        return 0;
+    p->ids.inside_uid = p->ids.inside_gid = ID_SMALL;
+    for (size_t i = 0; i < p->n_steps; i++) {
+        struct step *s = &p->steps[i];
+
+        if (s->kind == STEP_FILE && str_eq(s->to, "/etc/passwd"))
+            s->from = plan_own(p, make_passwd(p));
+        if (s->kind == STEP_FILE && str_eq(s->to, "/etc/group"))
+            s->from = plan_own(p, make_group(p));
+    }
+    return p->failed ? -ENOMEM : 0;
+}
+
+static void add_etc_made(const struct plan_input *in, struct plan *p) {
     add_file(p, "/etc/hosts", str_dupf("127.0.0.1 localhost %s\n::1 localhost ip6-localhost\n", p->hostname));
     add_file(p, "/etc/hostname", str_dupf("%s\n", p->hostname));
     add_file(p, "/etc/resolv.conf", strdup(!p->network ? "# no network\n" : p->rung == RUNG_FULL ? resolv_conf : resolv_tcp));
@@ -153,12 +179,8 @@ static void add_etc_made(const struct plan_input *in, struct plan *p) {
     }
     if (p->writable_system) /* the users are in the copy, where packages add theirs */
         return;
-    add_file(p, "/etc/passwd",
-             str_dupf("root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
-                      "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
-                      "%s:x:%u:%u::%s:/bin/bash\n",
-                      ids->user, ids->inside_uid, ids->inside_gid, p->home));
-    add_file(p, "/etc/group", str_dupf("root:x:0:\nnogroup:x:65534:\ntty:x:5:\n%s:x:%u:\n", ids->user, ids->inside_gid));
+    add_file(p, "/etc/passwd", make_passwd(p));
+    add_file(p, "/etc/group", make_group(p));
     add_file(p, "/etc/nsswitch.conf", strdup(nsswitch));
 }
 

@@ -28,6 +28,7 @@ struct tool_search {
     struct plan_tools *to;
     struct strv unknown; /* folders of PATH below the home that no row has */
     struct strv refused; /* notes */
+    struct strv taken;   /* rows that came in, and where from: several folders of PATH lead to one */
     bool dry_run;
 };
 
@@ -191,18 +192,20 @@ static int add_variables(struct tool_search *x, const struct placed *p, struct e
     return r < 0 ? err_oom(err) : 0;
 }
 
-/* Returns 1 if anything of it is inside. */
+/* Each row once: a second look would only find the same. */
 static int take_row(struct tool_search *x, const struct placed *p, struct err *err) {
     CLEANUP(strv_done) struct strv without = {0};
+    CLEANUP(freep) char *mark = str_dupf("%s %s %s", p->row->name, p->name, p->root);
     size_t before = x->to->mounts.len;
-    int r = find_without(p, &without) < 0 ? err_oom(err) : 0;
+    int r = 0;
 
+    if (mark && strv_has(&x->taken, mark))
+        return 0;
+    if (!mark || strv_add(&x->taken, mark) < 0 || find_without(p, &without) < 0)
+        return err_oom(err);
     for (size_t i = 0; r == 0 && i < TOOLCHAIN_WORDS && p->row->parts[i]; i++)
         r = take_part(x, p, p->row->parts[i], &without, err);
-    if (r < 0 || x->to->mounts.len == before)
-        return r;
-    r = add_variables(x, p, err);
-    return r < 0 ? r : 1;
+    return r < 0 || x->to->mounts.len == before ? r : add_variables(x, p, err);
 }
 
 /* -- rows by path --------------------------------------------------------------------------------------------------------- */
@@ -232,13 +235,11 @@ static bool place_row(struct placed *p, const char *root_pattern) {
 static bool match_words(struct placed *p, const char *root, const char *const *words, const char *path, bool prefix) {
     size_t base = strlen(p->base);
 
-    for (size_t i = 0; i < TOOLCHAIN_WORDS && words[i]; i++) {
-        CLEANUP(freep) char *pattern = *words[i] ? str_dupf("%s/%s", root, words[i]) : strdup(root);
-
-        if (pattern && strncmp(path, p->base, base) == 0 && path[base] == '/' &&
-            toolchain_match(pattern, path + base + 1, prefix, p->name) && place_row(p, root))
+    if (strncmp(path, p->base, base) != 0 || path[base] != '/')
+        return false;
+    for (size_t i = 0; i < TOOLCHAIN_WORDS && words[i]; i++)
+        if (toolchain_match(root, words[i], path + base + 1, prefix, p->name) && place_row(p, root))
             return true;
-    }
     return false;
 }
 
@@ -248,14 +249,15 @@ static bool match_row(const struct tool_search *x, const struct toolchain *row, 
     const char *variable = root_by_variable(x, row);
     bool absolute = row->root[0] == '/';
 
-    *ret = (struct placed){.row = row, .base = absolute ? "" : x->facts->home};
+    ret->row = row;
+    ret->base = absolute ? "" : x->facts->home;
     return (variable && match_words(ret, variable, words, path, by_link)) ||
            match_words(ret, row->root + absolute, words, path, by_link);
 }
 
 /* Returns 1 if a row knows this path. */
 static int take_path(struct tool_search *x, const char *path, bool by_link, struct err *err) {
-    struct placed p;
+    struct placed p UNINITIALIZED; /* large, and for each row anew */
     bool known = false;
 
     for (size_t i = 0; i < n_toolchains; i++)
@@ -292,20 +294,30 @@ static bool is_inside(const struct tool_search *x, const char *path) {
     return plan_shows(path) || path_holds(x->facts->workspace, path) || is_covered(&x->to->mounts, path);
 }
 
+/* To another name of the same folder, which is looked at as well: cargo has dozens of links to one program. */
+static bool is_link_beside(const struct dir *d, const char *name) {
+    char target[NAME_MAX + 2] UNINITIALIZED;
+    ssize_t n = readlinkat(d->fd, name, target, sizeof target);
+
+    return n > 0 && n < (ssize_t)sizeof target && !memchr(target, '/', (size_t)n) && target[0] != '.';
+}
+
 /* Links lead to other rows, or nowhere: a link does not bring in what the table does not know. */
 static int take_links(struct tool_search *x, const char *folder, struct err *err) {
     CLEANUP(dir_done) struct dir d = DIR_INIT;
     CLEANUP(buf_done) struct buf left = BUF_INIT(NOTE_MAX);
     const struct dirent *e;
+    bool inside = is_inside(x, folder);
     size_t n = 0, looked = 0;
     int r = 0;
 
     dir_open_at(AT_FDCWD, folder, &d);
     while (r >= 0 && looked++ < HOME_TOOLS_LINKS_MAX && (e = dir_next(&d))) {
-        char path[PATH_MAX], real[PATH_MAX];
+        char path[PATH_MAX] UNINITIALIZED, real[PATH_MAX] UNINITIALIZED;
 
-        if (dir_type(&d, e) != DT_LNK || (size_t)snprintf(path, sizeof path, "%s/%s", folder, e->d_name) >= sizeof path ||
-            !realpath(path, real) || is_inside(x, real))
+        if (dir_type(&d, e) != DT_LNK || (inside && is_link_beside(&d, e->d_name)) ||
+            (size_t)snprintf(path, sizeof path, "%s/%s", folder, e->d_name) >= sizeof path || !realpath(path, real) ||
+            is_inside(x, real))
             continue;
         r = take_path(x, real, true, err);
         if (r >= 0 && !is_inside(x, real) && n++ < NAMED_MAX)
@@ -413,5 +425,6 @@ int home_tools_find(const struct host_facts *facts, struct settings *s, bool dry
     r = r < 0 ? r : add_notes(&x, err);
     strv_done(&x.unknown);
     strv_done(&x.refused);
+    strv_done(&x.taken);
     return r;
 }

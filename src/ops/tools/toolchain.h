@@ -30,8 +30,9 @@ extern const size_t n_toolchains;
 
 enum { TOOLCHAIN_NAME_SIZE = 256 };
 
-/* Compares name by name. prefix: the path may go on behind the pattern. `name` becomes the first name that a pattern or "$" stood for. */
-bool toolchain_match(const char *pattern, const char *path, bool prefix, char name[static TOOLCHAIN_NAME_SIZE]);
+/* Compares a path name by name with a root and a pattern below it, which may be "". prefix: the path may go on behind them. `name` becomes the
+ * first name that a pattern or "$" stood for. */
+bool toolchain_match(const char *root, const char *pattern, const char *path, bool prefix, char name[static TOOLCHAIN_NAME_SIZE]);
 bool toolchain_is_pattern(const char *pattern);
 /* The pattern with this name for "$" and, if `all`, for every name that is a pattern. NULL: no memory. */
 char *toolchain_fill(const char *pattern, const char *name, bool all);

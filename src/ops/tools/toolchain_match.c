@@ -31,24 +31,33 @@ bool toolchain_is_pattern(const char *pattern) {
 }
 
 static bool name_matches(const char *pattern, const char *name) {
-    return str_eq(pattern, "$") || str_eq(pattern, name) || fnmatch(pattern, name, FNM_PERIOD) == 0;
+    return str_eq(pattern, "$") || str_eq(pattern, name) ||
+           (toolchain_is_pattern(pattern) && fnmatch(pattern, name, FNM_PERIOD) == 0);
 }
 
-bool toolchain_match(const char *pattern, const char *path, bool prefix, char name[static TOOLCHAIN_NAME_SIZE]) {
+/* Goes on in *path behind what the pattern stands for: to its end with "**". */
+static bool match_names(const char *pattern, const char **path, char name[static TOOLCHAIN_NAME_SIZE]) {
     char p[TOOLCHAIN_NAME_SIZE], n[TOOLCHAIN_NAME_SIZE];
 
-    name[0] = 0;
     while (*pattern) {
-        if (!take_name(&pattern, p) || !take_name(&path, n) || !*n)
+        if (!take_name(&pattern, p) || !take_name(path, n) || !*n)
             return false;
-        if (str_eq(p, "**"))
+        if (str_eq(p, "**")) {
+            *path += strlen(*path);
             return true;
+        }
         if (!name_matches(p, n))
             return false;
         if (!*name && (str_eq(p, "$") || toolchain_is_pattern(p)))
             memcpy(name, n, sizeof n);
     }
-    return prefix || *path == 0;
+    return true;
+}
+
+bool toolchain_match(const char *root, const char *pattern, const char *path, bool prefix,
+                     char name[static TOOLCHAIN_NAME_SIZE]) {
+    name[0] = 0;
+    return match_names(root, &path, name) && match_names(pattern, &path, name) && (prefix || *path == 0);
 }
 
 char *toolchain_fill(const char *pattern, const char *name, bool all) {

@@ -175,7 +175,8 @@ static int open_audit(struct run_state *run, struct err *err) {
     const struct audit_ids ids = {.log = "user",
                                   .sandbox = s->opt->name ? s->opt->name : pid, /* as in the network log */
                                   .run = s->stage.have ? s->stage.rd.name : "",
-                                  .tenant = ""};
+                                  .tenant = "",
+                                  .user = s->opt->facts->user};
 
     snprintf(pid, sizeof pid, "%d", (int)getpid());
     return audit_run_open(s->opt->facts->environ_, s->opt->facts->home, &ids, &run->audit, err);

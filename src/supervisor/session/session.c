@@ -260,7 +260,11 @@ void session_stop(struct session *s) {
 }
 
 void session_finish(struct session *s) {
-    s->engine->finish(&s->sandbox);
+    s->clearing = s->launched && s->engine->collect;
+    if (s->clearing)
+        s->engine->collect(&s->sandbox);
+    else
+        s->engine->finish(&s->sandbox);
     private_dir_remove(&s->private_dir);
     s->input.private_dir = NULL;
 }
@@ -316,6 +320,8 @@ void session_end(struct session *s, struct run_result *r) {
         end_stage(s, r);
     else
         stage_undo(&s->stage);
+    if (TAKE(s->clearing, false))
+        s->engine->finish(&s->sandbox);
 }
 
 void session_done(struct session *s) {

@@ -47,6 +47,7 @@ struct session {
     bool wants_copy;   /* it was not started, and would be with the workspace as a copy */
     char *system_dir;  /* folder of a writable system (system_dir.h); NULL: none */
     sigset_t old_mask; /* for what runs inside */
+    bool clearing;     /* what was changed is here, and the engine still clears away */
     bool launched;     /* the sandbox was started, so something may have been changed */
     struct latecomers latecomers;
     bool late; /* there are events for them */
@@ -94,7 +95,7 @@ int session_wake(struct session *s, struct err *err);
 void session_stop(struct session *s);
 /* Fills in what the result says about limits. The sandbox is still to be finished. */
 void session_limits(struct session *s, struct run_result *r);
-/* Removes every trace of it from the host. */
+/* Removes every trace of it from the host; where the engine takes its time for that, session_end() waits for it. */
 void session_finish(struct session *s);
 /* After session_finish(), also if it was never started: reports, ends the workspace. */
 void session_end(struct session *s, struct run_result *r);

@@ -71,9 +71,10 @@ static int start_rung(struct session *s, const struct session_how *how, enum run
     *ret_next = RUNG_FULL;
     if (r == 0 && s->planned)
         r = s->planned(s->arg, s, err);
-    if (r == 0 && s->stage.have)
-        /* what changes from now on has a later time; most of the wait was for something */
-        clock_pass(MAX_OF(s->stage.begun_ns, s->stage.made_ns));
+    if (s->stage.have) /* what the command changes has a later time than what is there */
+        req.not_before_ns = MAX_OF(s->stage.begun_ns, s->stage.made_ns);
+    if (r == 0 && !s->engine->waits)
+        clock_pass(req.not_before_ns);
     r = r < 0 ? r : s->engine->start(&req, &s->sandbox, ret_next, err);
     if (r < 0)
         session_finish(s);

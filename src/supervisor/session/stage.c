@@ -49,10 +49,36 @@ static int reopen(struct stage *st, const struct host_facts *facts, struct err *
     return 0;
 }
 
+/* A folder of the run that the sandbox writes to: it belongs to the owner of the workspace, and has its mode unless it is closed. */
+static int make_part(const struct stage *st, int dir, const char *name, bool closed, struct err *err) {
+    const struct host_facts *facts = st->facts;
+    CLEANUP(closep) int fd = -1;
+    struct stat ws = {.st_mode = 0700};
+
+    if (mkdirat(dir, name, 0700) == 0 || errno == EEXIST)
+        fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || (!closed && fstat(st->workspace, &ws) < 0) || fchmod(fd, ws.st_mode & 0777) < 0 ||
+        (facts->uid == 0 && fchown(fd, facts->workspace_uid, facts->workspace_gid) < 0))
+        return err_sys(err, -errno, "folder '%s' of a run", name);
+    return 0;
+}
+
+static int fill_overlay(int dir, void *arg, struct err *err) {
+    const struct stage *st = arg;
+    int r = make_part(st, dir, "upper", false, err);
+
+    r = r < 0 ? r : make_part(st, dir, "work", true, err);
+    /* Started by root for another user, who must get to the two through a mount of this folder and sees no more of it. */
+    if (r >= 0 && st->facts->uid == 0 && fchmod(dir, 0711) < 0)
+        return err_sys(err, -errno, "folder of the run");
+    return r;
+}
+
 static int make_folder(struct stage *st, const struct host_facts *facts, struct err *err) {
+    bool overlay = st->mode == WORKSPACE_OVERLAY;
     const struct run_info info = {.mode = st->mode,
                                   .named = st->name && !st->opt->fresh,
-                                  .begun_ns = st->mode == WORKSPACE_DIRECT ? st->begun_ns : 0,
+                                  .begun_ns = st->mode == WORKSPACE_DIRECT || overlay ? st->begun_ns : 0,
                                   .workspace = (char *)(uintptr_t)facts->workspace,
                                   .command = {.v = st->opt->argv, .len = st->opt->argc}};
     int r;
@@ -63,7 +89,7 @@ static int make_folder(struct stage *st, const struct host_facts *facts, struct 
     if (is_below(st->runs, facts->workspace))
         return err_set(err, -EPERM, "the folder for runs, '%s', is in the workspace; set XDG_STATE_HOME to another place",
                        st->runs);
-    r = rundir_create(st->runs, st->name, &info, &st->rd, err);
+    r = rundir_create_filled(st->runs, st->name, &info, overlay ? fill_overlay : NULL, st, &st->rd, err);
     if (r == -EEXIST && st->name && !st->opt->fresh && st->mode != WORKSPACE_DIRECT) {
         *err = (struct err){0};
         return reopen(st, facts, err);
@@ -72,30 +98,13 @@ static int make_folder(struct stage *st, const struct host_facts *facts, struct 
     return r;
 }
 
-/* A folder of the run that the sandbox writes to: it belongs to the owner of the workspace, and has its mode unless it is closed. */
-static int make_part(const struct stage *st, const char *name, bool closed, const struct host_facts *facts, struct err *err) {
-    CLEANUP(closep) int fd = -1;
-    struct stat ws = {.st_mode = 0700};
+static int begin_overlay(struct stage *st, struct err *err) {
+    int r;
 
-    if (mkdirat(st->rd.fd, name, 0700) == 0 || errno == EEXIST)
-        fd = openat(st->rd.fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || (!closed && fstat(st->workspace, &ws) < 0) || fchmod(fd, ws.st_mode & 0777) < 0 ||
-        (facts->uid == 0 && fchown(fd, facts->workspace_uid, facts->workspace_gid) < 0))
-        return err_sys(err, -errno, "folder of the run '%s/%s'", st->rd.path, name);
-    return 0;
-}
-
-static int begin_overlay(struct stage *st, const struct host_facts *facts, struct err *err) {
-    int r = idspace_remove_tree(st->rd.fd, "work"); /* of a run before; overlayfs refuses what a volatile one left */
-
-    if (r < 0 && r != -ENOENT)
-        return err_sys(err, r, "empty '%s/work'", st->rd.path);
-    r = make_part(st, "upper", false, facts, err);
-    r = r < 0 ? r : make_part(st, "work", true, facts, err);
-    /* Started by root for another user, who must get to the two through a mount of this folder and sees no more of it. */
-    if (r >= 0 && facts->uid == 0 && fchmod(st->rd.fd, 0711) < 0)
-        return err_sys(err, -errno, "folder of the run");
-    return r;
+    if (st->new_)
+        return 0;
+    r = idspace_remove_tree(st->rd.fd, "work"); /* of a run before; overlayfs refuses what a volatile one left */
+    return r < 0 && r != -ENOENT ? err_sys(err, r, "empty '%s/work'", st->rd.path) : fill_overlay(st->rd.fd, st, err);
 }
 
 /* Not in the copy, and not deleted either: git inside must not take it for that (os/lookalike.h). */
@@ -107,11 +116,11 @@ static int make_tracked(struct stage *st, struct err *err) {
     return r < 0 ? err_sys(err, r, "lookalikes of hidden files that git tracks") : 0;
 }
 
-static int begin_sync(struct stage *st, const struct host_facts *facts, struct err *err) {
+static int begin_sync(struct stage *st, struct err *err) {
     CLEANUP(progress_bar_done) struct progress_bar bar = PROGRESS_BAR_INIT("copying the workspace");
     const struct progress progress = {.report = progress_bar_report, .arg = &bar};
     CLEANUP(strv_done) struct strv notes = {0};
-    int r = make_part(st, "tree", false, facts, err);
+    int r = make_part(st, st->rd.fd, "tree", false, err);
 
     r = r < 0 ? r : sync_copy_in(&st->rd, st->workspace, st->opt->rules, &progress, &notes, err);
     if (r < 0)
@@ -122,14 +131,14 @@ static int begin_sync(struct stage *st, const struct host_facts *facts, struct e
     return r < 0 ? r : stage_substitutes(st, err);
 }
 
-static int begin_worktree(struct stage *st, const struct host_facts *facts UNUSED, struct err *err) {
+static int begin_worktree(struct stage *st, struct err *err) {
     int r = st->new_ ? worktree_make(&st->rd, st->workspace, st->opt->rules, &st->view, err)
                      : worktree_open(&st->rd, st->workspace, &st->view, err);
 
     return r < 0 ? r : stage_substitutes(st, err);
 }
 
-static int (*const begin[WORKSPACE_MODES])(struct stage *, const struct host_facts *, struct err *) = {
+static int (*const begin[WORKSPACE_MODES])(struct stage *, struct err *) = {
     [WORKSPACE_OVERLAY] = begin_overlay,
     [WORKSPACE_SYNC] = begin_sync,
     [WORKSPACE_WORKTREE] = begin_worktree,
@@ -165,6 +174,14 @@ static void tidy_worktree(struct rundir *rd, const struct stage *st) {
         rundir_remove(rd, &ignored);
 }
 
+/* No command ever ran in it. Its branch, if it has one already, is what HEAD was. */
+static void tidy_unbegun(struct rundir *rd, const struct stage *st) {
+    struct err ignored = {0};
+
+    if (!rd->info.branch || worktree_drop(rd, st->workspace, false, &ignored) >= 0)
+        rundir_remove(rd, &ignored);
+}
+
 /* As a run that ends without changes. One that has some is not compared again at each start. */
 static void tidy_killed(struct rundir *rd, const struct stage *st) {
     CLEANUP(change_set_done) struct change_set set = CHANGE_SET_INIT;
@@ -195,7 +212,7 @@ static void sweep_killed(const struct stage *st, const char *workspace) {
         if (list.v[i].busy || rundir_open(st->runs, list.v[i].name, true, &rd, &ignored) < 0)
             continue;
         if (rd.info.begun_ns == 0)
-            rundir_remove(&rd, &ignored);
+            tidy_unbegun(&rd, st);
         else if (rd.info.mode == WORKSPACE_WORKTREE)
             tidy_worktree(&rd, st);
         else if (rd.info.mode != WORKSPACE_DIRECT)
@@ -241,12 +258,14 @@ int stage_begin(struct stage *st, const struct run_options *opt, const char *nam
         return 0;
     sweep_killed(st, facts->workspace);
     r = make_folder(st, facts, err);
-    r = r < 0 ? r : begin[st->mode](st, facts, err);
+    r = r < 0 ? r : begin[st->mode](st, err);
     st->made_ns = clock_coarse();
-    if (r >= 0) {     /* from here on what is in there counts */
+    if (r >= 0) { /* from here on what is in there counts */
+        bool said = st->new_ && st->rd.info.begun_ns != 0;
+
         if (st->new_) /* else what is in upper/ is compared with the beginning of the first run */
             st->rd.info.begun_ns = st->begun_ns;
-        r = rundir_save_soon(&st->rd, err);
+        r = said ? 0 : rundir_save_soon(&st->rd, err);
         if (r >= 0 && in->more.uids.n && facts->uid != 0) /* root's are idmapped mounts, which have one id */
             r = settle_expect(st->rd.fd, err);
         st->save_at_ms = clock_ms() + SAVE_AFTER_MS;

@@ -328,19 +328,23 @@ int stage_end(struct stage *st, int status, struct err *err) {
         [WORKSPACE_SYNC] = end_sync,
         [WORKSPACE_WORKTREE] = end_worktree,
     };
+    struct err ignored = {0};
     uint64_t ended_ns;
-    int r;
+    int r = 0;
 
     if (!st->have)
         return 0;
     st->rd.info.ended_ns = clock_mark();
     st->rd.info.status = status;
     st->save_at_ms = 0;
-    /* It may be forgotten: those that keep it wait for the disk. */
-    r = st->mode == WORKSPACE_WORKTREE ? rundir_save(&st->rd, err) : rundir_save_soon(&st->rd, err);
+    /* It may be forgotten: those that keep it wait for the disk. An overlay is looked at first: most are forgotten. */
+    if (st->mode != WORKSPACE_OVERLAY)
+        r = st->mode == WORKSPACE_WORKTREE ? rundir_save(&st->rd, err) : rundir_save_soon(&st->rd, err);
     ended_ns = st->rd.info.ended_ns;
     r = r < 0 ? r : settle_run(st->rd.fd, err);
     r = r < 0 ? r : end[st->mode](st, err);
+    if (r < 0 && st->mode == WORKSPACE_OVERLAY && st->have)
+        rundir_save_soon(&st->rd, &ignored);
     if (st->mode == WORKSPACE_DIRECT && st->have) /* what the user saves from now on is not the run's */
         clock_pass(ended_ns);
     return r < 0 ? err_ctx(err, r, "what the run changed is in '%s'", st->rd.path) : 0;

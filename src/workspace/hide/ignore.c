@@ -222,6 +222,28 @@ enum ignore_verdict ignore_match(const struct ignore *ig, const char *path, bool
     return ignore_explain(ig, path, is_dir, NULL);
 }
 
+static void note_folder(const struct ignore *ig, struct ignore_memo *m, const char *path, size_t len) {
+    if (m->files == ig->n && m->len == len && memcmp(m->folder, path, len) == 0)
+        return;
+    memcpy(m->folder, path, len);
+    m->folder[len] = 0;
+    m->len = len;
+    m->files = ig->n;
+    m->excluded = len > 0 && ignore_match(ig, m->folder, true) == IGNORE_EXCLUDED;
+    m->rules = ignore_rules_in(ig, path, len);
+}
+
+enum ignore_verdict ignore_match_near(const struct ignore *ig, struct ignore_memo *m, const char *path, bool is_dir) {
+    size_t len = strlen(path);
+    const char *slash = memrchr(path, '/', len);
+    size_t folder = slash ? (size_t)(slash - path) : 0;
+
+    if (ig->n == 0 || folder >= sizeof m->folder)
+        return ignore_match(ig, path, is_dir);
+    note_folder(ig, m, path, folder);
+    return m->excluded ? IGNORE_EXCLUDED : judge_by_lists(m->rules, path, len, slash ? folder + 1 : 0, is_dir, NULL);
+}
+
 void ignore_quote(struct buf *out, const char *name) {
     for (const char *p = name; *p; p++) {
         if (strchr("*?[\\ ", *p))

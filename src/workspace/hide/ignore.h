@@ -62,6 +62,18 @@ enum ignore_verdict ignore_match(const struct ignore *ig, const char *path, bool
 /* The same, and why; ret_why may be NULL. */
 enum ignore_verdict ignore_explain(const struct ignore *ig, const char *path, bool is_dir, struct ignore_why *ret_why);
 
+/* For many paths of one folder in a row: the folders above are judged once. All 0 before the first; belongs to one caller. */
+enum { IGNORE_MEMO_MAX = 4096 };
+struct ignore_memo {
+    size_t files; /* of ig when it was asked; 0: not yet */
+    const struct ignore_list *rules;
+    bool excluded;
+    size_t len;
+    char folder[IGNORE_MEMO_MAX];
+};
+/* As ignore_match(), always with the same ig. */
+enum ignore_verdict ignore_match_near(const struct ignore *ig, struct ignore_memo *m, const char *path, bool is_dir);
+
 /* The i-th file as it was added; NULL after the last. */
 struct ignore_source {
     char *dir, *origin, *data;

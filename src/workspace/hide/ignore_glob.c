@@ -195,6 +195,13 @@ static int parse_glob(struct glob_parser *s, const unsigned char *begin, const u
     return r;
 }
 
+bool glob_is(const char *pattern, size_t len) {
+    for (size_t i = 0; i < len; i++)
+        if (pattern[i] == '*' || pattern[i] == '?' || pattern[i] == '[' || pattern[i] == '\\')
+            return true;
+    return false;
+}
+
 int glob_compile(const char *pattern, size_t len, bool path, struct ignore_glob *ret) {
     const unsigned char *begin = (const unsigned char *)pattern, *first = begin;
     struct ignore_glob g = {.tokens = calloc(len + 1, sizeof *g.tokens), .path = path};

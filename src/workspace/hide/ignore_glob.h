@@ -38,6 +38,8 @@ struct ignore_glob {
  * Returns 1, or 0 if the pattern can match nothing (unclosed bracket, a backslash at the end), or -ENOMEM.
  */
 int glob_compile(const char *pattern, size_t len, bool path, struct ignore_glob *ret);
+/* False: it stands for itself, byte by byte. */
+bool glob_is(const char *pattern, size_t len);
 void glob_done(struct ignore_glob *g);
 
 /* tokens[from] onwards against the whole text; O(n * len). */

@@ -5,7 +5,6 @@
 #include <errno.h>
 
 #include "base/err.h"
-#include "base/vec.h"
 
 /* Ends the line where its trailing spaces begin; a space after a backslash does not count. */
 static void trim_spaces(char *s) {
@@ -61,11 +60,12 @@ static int take_plain_bytes(struct ignore_rule *r) {
 
     while (n < g->n && g->tokens[n].kind == GLOB_BYTE)
         n++;
-    r->bytes = malloc(n - first + 1);
-    if (!r->bytes)
+    r->owned = malloc(n - first + 1);
+    if (!r->owned)
         return -ENOMEM;
     for (size_t i = first; i < n; i++)
-        r->bytes[i - first] = (char)g->tokens[i].byte;
+        r->owned[i - first] = (char)g->tokens[i].byte;
+    r->bytes = r->owned;
     r->len = n - first;
     for (size_t i = g->n; i > n && g->tokens[i - 1].kind == GLOB_BYTE; i--)
         r->tail++;
@@ -93,6 +93,12 @@ static int compile(struct ignore_rule *r) {
     }
     if (len == 0)
         return 0;
+    if (!glob_is(p, len)) { /* most are plain: as they stand in the file */
+        r->kind = path ? RULE_PATH : RULE_NAME;
+        r->bytes = p;
+        r->len = len;
+        return 1;
+    }
     made = glob_compile(p, len, path, &r->glob);
     if (made <= 0)
         return made;
@@ -102,7 +108,7 @@ static int compile(struct ignore_rule *r) {
 }
 
 static void rule_done(struct ignore_rule *r) {
-    free(r->bytes);
+    free(r->owned);
     glob_done(&r->glob);
 }
 
@@ -116,15 +122,32 @@ static int add_rule(struct ignore_list *l, char *text, unsigned line, struct err
     made = compile(&r);
     if (made == 0)
         return 0;
-    if (made > 0 && l->n < IGNORE_PATTERNS_MAX && VEC_ADD(l->rules, l->n, r) == 0)
+    if (made > 0 && l->n < IGNORE_PATTERNS_MAX) {
+        l->rules[l->n++] = r;
         return 0;
+    }
     rule_done(&r);
-    if (made > 0 && l->n == IGNORE_PATTERNS_MAX)
+    if (made > 0)
         return err_set(err, -E2BIG, "%s:%u: more than %d patterns", l->origin, line, IGNORE_PATTERNS_MAX);
     return err_oom(err);
 }
 
+/* Room for all rules at once: for each line that can be one. */
+static int make_rule_room(struct ignore_list *l, const char *s, const char *end) {
+    size_t lines = 1;
+
+    while (s < end) {
+        lines += *s != '\n' && *s != '#';
+        s = memchr(s, '\n', (size_t)(end - s));
+        s = s ? s + 1 : end;
+    }
+    l->rules = reallocarray(NULL, MIN_OF(lines, (size_t)IGNORE_PATTERNS_MAX), sizeof *l->rules);
+    return l->rules ? 0 : -ENOMEM;
+}
+
 static int add_rules(struct ignore_list *l, char *s, char *end, struct err *err) {
+    if (make_rule_room(l, s, end) < 0)
+        return err_oom(err);
     if (end - s >= 3 && memcmp(s, "\xef\xbb\xbf", 3) == 0) /* the byte order mark that some editors write */
         s += 3;
     for (unsigned line = 1; s < end; line++) {

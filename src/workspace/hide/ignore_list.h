@@ -25,8 +25,9 @@ struct ignore_rule {
     unsigned line;
     uint8_t kind;
     bool negative, dir_only;
-    int next;    /* the next older rule in the same bucket or row of globs; -1 */
-    char *bytes; /* these, or what a glob starts with */
+    int next;          /* the next older rule in the same bucket or row of globs; -1 */
+    const char *bytes; /* these, or what a glob starts with: in the text, or owned */
+    char *owned;
     size_t len;
     struct ignore_glob glob;
     size_t tail; /* a glob ends with that many plain bytes */

@@ -9,7 +9,6 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "os/clock.h"
 #include "os/fd.h"
 #include "os/remove.h"
 #include "os/safepath.h"
@@ -186,7 +185,6 @@ static int make_tree(struct worktree *w, const char *commit, const struct ignore
         gitrefs_move(&w->repo, WORKTREE_GROUP, w->rd->name, commit, NULL, NULL);
         return r;
     }
-    clock_pass(clock_coarse()); /* a change by the run has another ctime than the manifest */
     return 0;
 }
 

@@ -139,23 +139,28 @@ static int take_lock(int dir, const char *name, int how, int *ret, struct err *e
     return 0;
 }
 
-static int write_info(struct rundir *rd, unsigned sync, struct err *err) {
+enum write_how { WRITE_NEW, WRITE_SOON, WRITE_SYNC };
+
+static int write_info(struct rundir *rd, enum write_how how, struct err *err) {
     CLEANUP(buf_done) struct buf text = BUF_INIT(RUN_INFO_MAX);
     int r = run_info_write(&rd->info, &text, err);
 
     if (r < 0)
         return r;
-    r = file_replace_at(rd->fd, RUNDIR_JSON, 0600, FILE_SOLE | sync, buf_str(&text), text.len);
+    if (how == WRITE_NEW) /* it is not visible yet */
+        r = file_create_at(rd->fd, RUNDIR_JSON, 0600, buf_str(&text), text.len);
+    else
+        r = file_replace_at(rd->fd, RUNDIR_JSON, 0600, FILE_SOLE | (how == WRITE_SYNC ? FILE_SYNC : 0), buf_str(&text), text.len);
     return r < 0 ? err_sys(err, r, "write the description of the run") : 0;
 }
 
 /* In direct mode the work itself is in the workspace, and the first change of a file waits for this: no fsync there. */
 int rundir_save(struct rundir *rd, struct err *err) {
-    return write_info(rd, rd->info.mode == WORKSPACE_DIRECT ? 0 : FILE_SYNC, err);
+    return write_info(rd, rd->info.mode == WORKSPACE_DIRECT ? WRITE_SOON : WRITE_SYNC, err);
 }
 
 int rundir_save_soon(struct rundir *rd, struct err *err) {
-    return write_info(rd, 0, err);
+    return write_info(rd, WRITE_SOON, err);
 }
 
 /* The last name of the workspace, in letters that are also good for a branch of git: no dots. */
@@ -187,8 +192,14 @@ static int settle_anywhere(int runs, const char *hidden, const char *workspace, 
     return r;
 }
 
+struct filling {
+    rundir_fill *fill; /* NULL: nothing */
+    void *arg;
+};
+
 /* Makes the folder complete, then visible. The caller holds the lock of `runs`. */
-static int create_in(int runs, const char *name, struct rundir *rd, char ret_name[static RUNDIR_NAME_MAX + 1], struct err *err) {
+static int create_in(int runs, const char *name, const struct filling *f, struct rundir *rd,
+                     char ret_name[static RUNDIR_NAME_MAX + 1], struct err *err) {
     char hidden[HIDDEN_NAME_SIZE];
     int r;
 
@@ -196,7 +207,8 @@ static int create_in(int runs, const char *name, struct rundir *rd, char ret_nam
     if (rd->fd < 0)
         return err_sys(err, rd->fd, "make the folder of a run");
     r = take_lock(rd->fd, hidden, O_CREAT, &rd->lock, err);
-    r = r < 0 ? r : rundir_save_soon(rd, err); /* it is saved again once there is something in it */
+    r = r < 0 ? r : write_info(rd, WRITE_NEW, err);
+    r = r < 0 || !f->fill ? r : f->fill(rd->fd, f->arg, err);
     if (r == 0) {
         snprintf(ret_name, RUNDIR_NAME_MAX + 1, "%s", name ? name : "");
         r = name ? hidden_publish(runs, hidden, name) : settle_anywhere(runs, hidden, rd->info.workspace, ret_name);
@@ -211,6 +223,11 @@ static int create_in(int runs, const char *name, struct rundir *rd, char ret_nam
 }
 
 int rundir_create(const char *runs, const char *name, const struct run_info *info, struct rundir *ret, struct err *err) {
+    return rundir_create_filled(runs, name, info, NULL, NULL, ret, err);
+}
+
+int rundir_create_filled(const char *runs, const char *name, const struct run_info *info, rundir_fill *fill, void *arg,
+                         struct rundir *ret, struct err *err) {
     CLEANUP(rundir_done) struct rundir rd = RUNDIR_INIT;
     CLEANUP(closep) int dir = -1;
     char final[RUNDIR_NAME_MAX + 1];
@@ -225,7 +242,7 @@ int rundir_create(const char *runs, const char *name, const struct run_info *inf
     r = hidden_lock(dir);
     if (r < 0)
         return err_sys(err, r, "lock '%s'", runs);
-    r = create_in(dir, name, &rd, final, err);
+    r = create_in(dir, name, &(struct filling){fill, arg}, &rd, final, err);
     hidden_unlock(dir);
     hidden_sweep_gone(dir);
     if (r < 0)

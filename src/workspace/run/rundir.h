@@ -60,6 +60,10 @@ int rundir_folder(char *const *environ_, const char *home, char **ret, struct er
 /* name NULL: made from the last name of the workspace and four random letters. Folders are created as needed. -EEXIST if the
  * name is taken. Comes back locked; info is copied. A folder that was not finished is never seen by the calls below. */
 int rundir_create(const char *runs, const char *name, const struct run_info *info, struct rundir *ret, struct err *err);
+/* The same with what fill() makes in the folder before it is seen. */
+typedef int rundir_fill(int dir, void *arg, struct err *err);
+int rundir_create_filled(const char *runs, const char *name, const struct run_info *info, rundir_fill *fill, void *arg,
+                         struct rundir *ret, struct err *err);
 /* -ENOENT: no such run (the error names the nearest); -EBUSY with lock: it is running, or being applied. */
 int rundir_open(const char *runs, const char *name, bool lock, struct rundir *ret, struct err *err);
 

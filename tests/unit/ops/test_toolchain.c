@@ -34,12 +34,18 @@ static void patterns(void **state UNUSED) {
     };
 
     for (size_t i = 0; i < ARRAY_LEN(t); i++) {
-        char name[TOOLCHAIN_NAME_SIZE];
+        char name[TOOLCHAIN_NAME_SIZE], root[TOOLCHAIN_NAME_SIZE] = "";
 
-        if (toolchain_match(t[i].pattern, t[i].path, t[i].prefix, name) != t[i].matches)
-            fail_msg("'%s' and '%s'", t[i].pattern, t[i].path);
-        if (t[i].matches)
-            assert_string_equal(name, t[i].name);
+        /* wherever the root ends */
+        for (const char *below = t[i].pattern, *end = below; end; below = end ? end + 1 : NULL) {
+            if (toolchain_match(root, below, t[i].path, t[i].prefix, name) != t[i].matches)
+                fail_msg("'%s', '%s' and '%s'", root, below, t[i].path);
+            if (t[i].matches)
+                assert_string_equal(name, t[i].name);
+            end = strchr(below, '/');
+            snprintf(root, sizeof root, "%.*s", (int)(end ? end - t[i].pattern : 0), t[i].pattern);
+        }
+        assert_int_equal(toolchain_match(t[i].pattern, "", t[i].path, t[i].prefix, name), t[i].matches);
     }
 }
 

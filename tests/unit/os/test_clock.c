@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -24,6 +25,23 @@ static void test_text(void **state) {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(table); i++)
         assert_string_equal(clock_text(table[i].ns, table[i].f, text), table[i].want);
+}
+
+/* As the C library has it, at the edges of many days. */
+static void test_calendar(void **state) {
+    enum { DAY = 86400, STEP = 13 };
+
+    (void)state;
+    for (uint64_t day = 0; day < UINT64_MAX / 1000000000 / DAY; day += STEP)
+        for (time_t edge = -1; edge <= 0; edge++) {
+            time_t t = (time_t)MAX_OF(day, UINT64_C(1)) * DAY + edge;
+            char text[CLOCK_TEXT_SIZE], want[CLOCK_TEXT_SIZE];
+            struct tm tm;
+
+            gmtime_r(&t, &tm);
+            strftime(want, sizeof want, "%Y-%m-%dT%H:%M:%SZ", &tm);
+            assert_string_equal(clock_text((uint64_t)t * 1000000000, CLOCK_ISO, text), want);
+        }
 }
 
 static void test_left(void **state) {
@@ -64,8 +82,8 @@ static void test_pass(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),  cmocka_unit_test(test_left), cmocka_unit_test(test_sooner),
-        cmocka_unit_test(test_units), cmocka_unit_test(test_pass),
+        cmocka_unit_test(test_text),   cmocka_unit_test(test_calendar), cmocka_unit_test(test_left),
+        cmocka_unit_test(test_sooner), cmocka_unit_test(test_units),    cmocka_unit_test(test_pass),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -207,6 +207,26 @@ static void test_death(void **state) {
     assert_true(process_is_dead(pid, 0));
 }
 
+/* Who was seen alive is believed for a moment, and no longer; nobody else's word counts for another start time. */
+static void test_leftover(void **state) {
+    pid_t pid = fork();
+    uint64_t start;
+
+    if (pid == 0)
+        for (;;)
+            pause();
+    start = process_start_time(pid);
+    assert_true(process_is_leftover(pid, start + 1));
+    assert_false(process_is_leftover(pid, start));
+    process_end(pid);
+    assert_true(process_is_dead(pid, start));
+    assert_true(process_is_leftover(pid, start + 1));
+    while (!process_is_leftover(pid, start))
+        usleep(1000);
+    assert_false(process_is_leftover(getpid(), process_start_time(getpid())));
+    assert_true(process_is_leftover(getpid(), process_start_time(getpid()) + 1));
+}
+
 /* Ending is seen from the kill on, before the process is reaped; a living one and what is no pidfd are not ending. */
 static void test_exiting(void **state) {
     int ready[2], pidfd;
@@ -260,6 +280,7 @@ int main(void) {
         cmocka_unit_test(test_born_in_a_cgroup),
         cmocka_unit_test(test_start_time),
         cmocka_unit_test(test_death),
+        cmocka_unit_test(test_leftover),
         cmocka_unit_test(test_exiting),
         cmocka_unit_test(test_start_time_of_a_liar),
     };

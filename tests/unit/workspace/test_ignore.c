@@ -307,8 +307,35 @@ static void test_limits_together(void **state) {
     assert_int_equal(ignore_match(ig, "b/a", false), X); /* a refused file leaves the others as they are */
 }
 
+/* Whatever was asked before, and when files are added in between. */
+static void test_near(void **state) {
+    static const char *const paths[] = {"a",       "a/b",       "a/c.o",   "a/b/c",   "a/b/c.o",   "out/x",
+                                        "a/out/x", "a/out/y.o", "web/x.o", "web/k.o", "web/d/k.o", "web/d/z",
+                                        "z",       "web/out/y", "k.o",     "a/b/out"};
+    static const char root[] = "*.o\nout/\n!a/out/\n", web[] = "!k.o\n/d/z\n", late[] = "c\n";
+    CLEANUP(ignore_freep) struct ignore *ig = ignore_new();
+    struct ignore_memo m = {0};
+    struct err err = {0};
+
+    for (int round = 0; round < 4; round++) {
+        if (round == 1)
+            assert_int_equal(ignore_add_file(ig, "", "f", root, sizeof root - 1, &err), 0);
+        if (round == 2)
+            assert_int_equal(ignore_add_file(ig, "web", "g", web, sizeof web - 1, &err), 0);
+        if (round == 3)
+            assert_int_equal(ignore_add_file(ig, "a/b", "h", late, sizeof late - 1, &err), 0);
+        for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+            for (size_t k = 0; k < ARRAY_LEN(paths); k++) {
+                ignore_match_near(ig, &m, paths[k], k % 2);
+                for (int dir = 0; dir < 2; dir++)
+                    assert_int_equal(ignore_match_near(ig, &m, paths[i], dir), ignore_match(ig, paths[i], dir));
+            }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_near),
         cmocka_unit_test(test_rules),
         cmocka_unit_test(test_nested),
         cmocka_unit_test(test_nested_only),

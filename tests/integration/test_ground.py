@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ground of a root (src/jail/apply/ground.h): made once, shared, never written by a sandbox, never taken away from one that runs."""
+import os
+import shutil
+import subprocess
+
+import pytest
+
+MANY = 40  # more than GROUNDS_MAX
+ROOT_OF = "grep -E '^[^ ]+ [^ ]+ [^ ]+ [^ ]+ / ' /proc/self/mountinfo"
+
+
+def roots(runner):
+    return runner.home / ".local/state/bawn/run/roots"
+
+
+def names(runner):
+    return sorted(os.listdir(roots(runner)))
+
+
+def ground(runner, *options):
+    """The name of the ground that the root inside stands on; None: it is in memory."""
+    r = runner.bawn("run", *options, "--", "sh", "-c", ROOT_OF)
+    assert r.rc == 0, r
+    source = r.out.decode().split()[3]
+    return os.path.basename(source) if "/bawn/run/roots/" in source else None
+
+
+def test_made_once(runner):
+    name = ground(runner)
+    before = os.stat(roots(runner) / name)
+    assert ground(runner) == name and names(runner) == [name]
+    after = os.stat(roots(runner) / name)
+    assert (before.st_ino, before.st_ctime_ns) == (after.st_ino, after.st_ctime_ns)
+
+
+def test_another_root_is_another_ground(runner):
+    extra = runner.mkdir(runner.top / "extra")
+    plain, mounted = ground(runner), ground(runner, "--mount", f"{extra}:/mnt/extra")
+    assert plain != mounted and names(runner) == sorted([plain, mounted])
+    assert ground(runner) == plain
+
+
+@pytest.mark.parametrize("mode", ["direct", "ro", "overlay", "sync"])
+def test_inside_cannot_write_it(runner, mode):
+    write = "for d in / /etc /run /var /var/cache /home /sys /dev; do touch $d/x 2>/dev/null && echo $d; chmod 0777 $d 2>/dev/null && echo mode of $d; done; echo over > /etc/passwd; ls /proc/file /proc/dir; touch /tmp/x ~/x /dev/shm/x && echo private"
+    r = runner.bawn("run", "-w", mode, "--", "sh", "-c", write)
+    assert r.out == b"private\n", r
+    one = roots(runner) / names(runner)[0]
+    assert not os.listdir(one / "tmp")
+    assert (one / "etc/passwd").read_text().startswith("root:x:0:0:")
+
+
+def test_one_in_use_stays(runner):
+    name = ground(runner)
+    with runner.popen(runner.path, "run", "--", "sh", "-c", "echo up; read x; cat /etc/hostname; ls /usr/bin/env; touch /tmp/x && echo done",
+                      stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+        assert running.stdout.readline() == b"up\n"
+        for i in range(MANY):
+            runner.mkdir(roots(runner) / f"{i:064x}")
+        new = ground(runner, "--mount", f"{runner.workspace}:/mnt/again")
+        assert names(runner) == sorted([name, new])
+        out, _ = running.communicate(b"\n")
+    assert out == b"bawn\n/usr/bin/env\ndone\n"
+
+
+def test_left_by_a_crash(runner):
+    first = ground(runner)
+    for left in (".new-0123456789abcdef", ".gone-0123456789abcdef"):
+        runner.mkdir(runner.mkdir(roots(runner) / left) / "etc")
+    second = ground(runner, "--mount", f"{runner.workspace}:/mnt/again")
+    assert names(runner) == sorted([first, second])
+
+
+def replaced(runner):
+    shutil.rmtree(roots(runner))
+    roots(runner).write_text("no folder")
+
+
+def of_all(runner):
+    os.chmod(roots(runner), 0o777)
+
+
+def a_link(runner):
+    os.rename(roots(runner), runner.top / "elsewhere")
+    os.symlink(runner.top / "elsewhere", roots(runner))
+
+
+@pytest.mark.parametrize("spoil", [replaced, of_all, a_link])
+def test_without_one_the_root_is_in_memory(runner, spoil):
+    assert ground(runner)
+    spoil(runner)
+    assert ground(runner) is None
+    assert runner.bawn("run", "--", "sh", "-c", "cat /etc/hostname; ls -d /usr/bin; touch /x").out == b"bawn\n/usr/bin\n"
+
+
+def test_a_runtime_folder_that_is_not_there_is_not_made(runner):
+    missing = runner.home / "missing"
+    r = runner.bawn("run", "--", "sh", "-c", ROOT_OF, env={"XDG_RUNTIME_DIR": str(missing / "runtime")})
+    assert r.rc == 0 and b"/roots/" not in r.out, r
+    assert not missing.exists()
