@@ -249,12 +249,11 @@ int vault_run_verb(int argc, char **argv, char *const *environ_) {
     const struct vault_verbs_verb *b = find_verb(argc, argv, &t);
     int r = b ? take_given(b, &err) : err_usage(&err, "bawn-vault is started by bawn: use 'bawn secret'");
 
-    if (r >= 0) {
+    if (r >= 0)
         r = run_verb(b, &t, environ_, r > 0, &err);
-        if (r < 0 && b->run == do_get)
-            (void)send_value(vault_status(r), &none, NULL); /* a broker that is gone needs no answer */
-    }
     if (r < 0)
         log_err(&err);
+    if (r < 0 && b && b->run == do_get) /* last: with the answer the request ends, perhaps the run with it, and we with the run */
+        (void)send_value(vault_status(r), &none, NULL); /* a broker that is gone needs no answer */
     return r >= 0 ? r : err.status == EXIT_USAGE_ERR ? EXIT_USAGE_ERR : EXIT_NO_VALUE;
 }

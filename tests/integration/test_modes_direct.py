@@ -4,6 +4,7 @@
 import json
 import pathlib
 import stat
+import struct
 import sys
 
 import pytest
@@ -142,6 +143,43 @@ def test_direct_rollback_of_many_small_files(who):
     spools = list((state(who) / "runs").glob("*/spool"))
     assert len(spools) == 1 and spools[0].stat().st_mode & 0o777 == 0o600, "what was not taken over is found there"
     assert who.bawn("rollback").rc == 0
+    assert tree(who.workspace) == before
+
+
+def spool_entry(seq, mode, path, content=b""):
+    """As workspace/run/spool.h has it."""
+    return struct.pack("=QIIIIQQQQ", seq, mode, 0, len(path), len(content), len(content), 0, 0, 0) + path + b"\0" + content + struct.pack("=Q", seq)
+
+
+def spool_entries(data):
+    """(where they end, the last number)"""
+    at = last = 0
+    while at + 56 <= len(data):
+        seq, _, _, path, content = struct.unpack_from("=QIIII", data, at)
+        if seq == 0 or (last and seq != last + 1):
+            break
+        at, last = at + 56 + path + 1 + content + 8, seq
+    return at, last
+
+
+def test_direct_rollback_believes_no_leftover_about_hidden_files(who):
+    """A spool that `kill -9` left was judged by no supervisor. Who had taken over bawn-init could have written into it what hidden files were, or that they were not there."""
+    who.write("f", "old\n")
+    who.write(".env", "secret\n")
+    who.write("sub/.env", "secret too\n")
+    who.write("id_rsa", "key\n")
+    before = tree(who.workspace)
+    Paused(who, "direct", "echo new > f; echo more > g", "true").kill()
+    assert settle(lambda: not processes(str(who.top))), processes(str(who.top))
+    spool, = (state(who) / "runs").glob("*/spool")
+    data = spool.read_bytes()
+    end, seq = spool_entries(data)
+    assert seq > 0
+    lies = [(0o100600, b".env", b"planted\n"), (0, b"sub/.env", b""), (0o040755, b"id_rsa", b"")]
+    data = data[:end] + b"".join(spool_entry(seq + 1 + i, *lie) for i, lie in enumerate(lies))
+    spool.write_bytes(data)
+    r = who.bawn("rollback")
+    assert r.rc == 1 and b".env" in r.out and b"sub/.env" in r.out and b"id_rsa" in r.out, r
     assert tree(who.workspace) == before
 
 

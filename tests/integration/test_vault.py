@@ -25,7 +25,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import vault_driver as driver  # noqa: E402
-from vault_driver import VALUE, Vault  # noqa: E402
+from vault_driver import HEAD, VALUE, Vault  # noqa: E402
 
 
 @pytest.fixture
@@ -346,6 +346,16 @@ def test_env(vault):
     assert got.status == -errno.ENOKEY and b"secret\n" not in got.err and b"X-Other" not in got.err
     refused(vault.put("e"), "THE_KEY", rc=64)
     assert vault.run("--rm", "e").rc == 0
+
+
+def test_why_there_is_no_value_is_said_before_the_answer(vault):
+    """With the answer the request ends, and perhaps the run: what is said later is lost."""
+    vault.define(e={"store": "env", "variable": "THE_KEY"})
+    proc, ours = vault.with_socket(["--get", "e"], None, also="2<&3")
+    first, second = ours.recv(1 << 17), ours.recv(1 << 17)
+    assert proc.wait() == 1, (first, second)
+    assert b"THE_KEY is not set" in first
+    assert HEAD.unpack(second)[0] == -errno.ENOKEY
 
 
 def command(vault, script, **more):

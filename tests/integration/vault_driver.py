@@ -48,13 +48,13 @@ class Vault:
     def put(self, name, value=VALUE, **kw):
         return self.run("--put", name, input=value, **kw)
 
-    def with_socket(self, args, env, message=None):
-        """Starts it with a socket as descriptor 3; (process, our end)."""
+    def with_socket(self, args, env, message=None, also=""):
+        """Starts it with a socket as descriptor 3 (also="2<&3": and as stderr); (process, our end)."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         if message is not None:
             ours.send(message)
         fd = theirs.fileno()
-        proc = self.runner.popen("bash", "-c", f'exec "$@" 3<&{fd} {fd}<&-', "bash", self.program, *args, env={**self.env, **(env or {})},
+        proc = self.runner.popen("bash", "-c", f'exec "$@" 3<&{fd} {fd}<&- {also}', "bash", self.program, *args, env={**self.env, **(env or {})},
                                  pass_fds=[fd], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         theirs.close()
         return proc, ours

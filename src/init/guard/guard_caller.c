@@ -11,7 +11,7 @@
 #include "init/guard/guard_place.h"
 #include "os/fd.h"
 
-enum { STATUS_MAX = 4096, PAGE = 4096 };
+enum { STATUS_MAX = 4096, STRING_PART = 256 /* most paths are shorter; divides a page */ };
 
 /* The number of a thread that died may be another's by now: whatever was read is worth something only after this. */
 bool caller_waits(const struct call *c) {
@@ -44,10 +44,11 @@ static ssize_t read_memory(pid_t tid, uint64_t address, void *to, size_t len) {
     return n < 0 ? -errno : n;
 }
 
-/* Page by page, because the next one may not be there. */
+/* Not beyond a page, because the next one may not be there. */
 int caller_string(const struct call *c, uint64_t address, char *to, size_t size) {
     for (size_t len = 0; len < size;) {
-        ssize_t n = read_memory(c->tid, address + len, to + len, MIN_OF(size - len, (size_t)(PAGE - (address + len) % PAGE)));
+        ssize_t n = read_memory(c->tid, address + len, to + len,
+                                MIN_OF(size - len, (size_t)(STRING_PART - (address + len) % STRING_PART)));
         const char *end = n > 0 ? memchr(to + len, 0, (size_t)n) : NULL;
 
         if (n <= 0)

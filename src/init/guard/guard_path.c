@@ -188,9 +188,10 @@ static int caller_folder(const struct call *c) {
         p->tid = c->tid;
         return -1;
     }
-    snprintf(proc, sizeof proc, "/proc/%d", (int)c->tid);
-    if (p->caller < 0)
+    if (p->caller < 0) {
+        snprintf(proc, sizeof proc, "/proc/%d", (int)c->tid);
         p->caller = openat(AT_FDCWD, proc, GUARD_OPEN_FOLDER);
+    }
     return p->caller;
 }
 

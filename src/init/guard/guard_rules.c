@@ -14,6 +14,8 @@
 #include "workspace/hide/ignore.h"
 #include "workspace/hide/protect.h"
 
+enum { NEAR_HIDE, NEAR_PROTECT, NEAR_HIDDEN, NEAR };
+
 static int add_texts(struct ignore *ig, const struct init_text *texts, size_t n, struct err *err) {
     for (size_t i = 0; i < n; i++) {
         int r = ignore_add_file(ig, texts[i].dir, texts[i].origin, texts[i].data, texts[i].len, err);
@@ -70,7 +72,8 @@ int guard_rules_init(struct guard_rules *r, const struct init_text *hide, size_t
 
     *r = (struct guard_rules){
         .hide = ignore_new(), .protect = ignore_new(), .hidden = ignore_new(), .leads = ignore_new(), .own = ignore_new()};
-    if (!r->hide || !r->protect || !r->hidden || !r->leads || !r->own)
+    r->near = calloc(NEAR, sizeof *r->near);
+    if (!r->hide || !r->protect || !r->hidden || !r->leads || !r->own || !r->near)
         e = err_oom(err);
     e = e < 0 ? e : add_texts(r->hide, hide, n_hide, err);
     for (size_t i = 0; e >= 0 && i < n_hide; i++)
@@ -103,6 +106,7 @@ void guard_rules_done(struct guard_rules *r) {
     }
     free(TAKE_PTR(r->links));
     r->n_links = 0;
+    free(TAKE_PTR(r->near));
     ignore_free(TAKE_PTR(r->hide));
     ignore_free(TAKE_PTR(r->protect));
     ignore_free(TAKE_PTR(r->hidden));
@@ -226,10 +230,24 @@ static void fold(const char *path, char out[static PATH_MAX]) {
     out[n] = 0;
 }
 
-static bool matches(const struct ignore *ig, const char *path, enum rules_kind kind) {
-    if (kind != RULES_FOLDER && ignore_match(ig, path, false) == IGNORE_EXCLUDED)
+static bool matches(const struct ignore *ig, struct ignore_memo *near, const char *path, enum rules_kind kind) {
+    if (kind != RULES_FOLDER && ignore_match_near(ig, near, path, false) == IGNORE_EXCLUDED)
         return true;
-    return kind != RULES_FILE && ignore_match(ig, path, true) == IGNORE_EXCLUDED;
+    return kind != RULES_FILE && ignore_match_near(ig, near, path, true) == IGNORE_EXCLUDED;
+}
+
+static bool matches_protect(const struct guard_rules *r, const char *path, enum rules_kind kind) {
+    return matches(r->protect, &r->near[NEAR_PROTECT], path, kind);
+}
+
+static bool matches_hide(const struct guard_rules *r, const char *path, enum rules_kind kind) {
+    return matches(r->hide, &r->near[NEAR_HIDE], path, kind);
+}
+
+static bool matches_own(const struct guard_rules *r, const char *path, enum rules_kind kind) {
+    struct ignore_memo none = {0};
+
+    return matches(r->own, &none, path, kind);
 }
 
 /* path from `folder` on, "" or with a '/' in front; NULL: neither the folder nor below it. */
@@ -251,7 +269,7 @@ static bool is_behind_link(const struct guard_rules *r, const char *path, enum r
         if (n >= (int)sizeof at)
             return true;
         fold(at, folded);
-        if (matches(r->protect, folded, kind))
+        if (matches_protect(r, folded, kind))
             return true;
     }
     return false;
@@ -267,14 +285,14 @@ static bool is_in_other(const struct guard_rules *r, const char *path) {
     if (!at || at == path)
         return false;
     snprintf(folder, sizeof folder, "%.*s", (int)(at - path) - 1, path);
-    return matches(r->protect, folder, RULES_FOLDER);
+    return matches_protect(r, folder, RULES_FOLDER);
 }
 
 bool guard_rules_is_ours(const struct guard_rules *r, const char *path, enum rules_kind kind) {
     char folded[PATH_MAX];
 
     fold(path, folded);
-    return str_eq(folded, path) && !matches(r->own, path, kind) && !is_behind_link(r, path, kind) && !is_in_other(r, path);
+    return str_eq(folded, path) && !matches_own(r, path, kind) && !is_behind_link(r, path, kind) && !is_in_other(r, path);
 }
 
 bool guard_rules_protect(const struct guard_rules *r, const char *path, enum rules_kind kind) {
@@ -285,15 +303,15 @@ bool guard_rules_protect(const struct guard_rules *r, const char *path, enum rul
     if (kind == RULES_FILE && protect_is_sample(path) && guard_rules_is_ours(r, path, kind))
         return false;
     fold(path, folded);
-    return matches(r->protect, folded, kind) || is_behind_link(r, path, kind);
+    return matches_protect(r, folded, kind) || is_behind_link(r, path, kind);
 }
 
 bool guard_rules_hide(const struct guard_rules *r, const char *path, enum rules_kind kind) {
-    return path && *path && matches(r->hide, path, kind);
+    return path && *path && matches_hide(r, path, kind);
 }
 
 bool guard_rules_own(const struct guard_rules *r, const char *path, enum rules_kind kind) {
-    return path && *path && matches(r->hidden, path, kind) && !matches(r->hide, path, kind);
+    return path && *path && matches(r->hidden, &r->near[NEAR_HIDDEN], path, kind) && !matches_hide(r, path, kind);
 }
 
 bool guard_rules_lead(const struct guard_rules *r, const char *path) {

@@ -6,6 +6,7 @@
 
 struct err;
 struct ignore;
+struct ignore_memo;
 struct init_text;
 
 enum rules_kind { RULES_FILE, RULES_FOLDER, RULES_LINK /* symbolic */ };
@@ -20,6 +21,7 @@ struct guard_rules {
     struct ignore *hidden;         /* all of it */
     struct ignore *own;            /* of protect, what is not in the built-in list */
     struct ignore *leads;          /* what a protected path leads through: "/.vscode" for ".vscode/tasks.json" */
+    struct ignore_memo *near;      /* of hide, protect and hidden: the folder of the call before */
     struct guard_rules_link *links;
     size_t n_links;
 };

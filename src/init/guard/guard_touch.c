@@ -227,8 +227,10 @@ int guard_ask_spool(struct guard *g, int *ret_fd) {
 
 static const char *folder_of(const char *rel, char room[static PATH_MAX]) {
     const char *slash = strrchr(rel, '/');
+    size_t len = slash ? MIN_OF((size_t)(slash - rel), (size_t)PATH_MAX - 1) : 0;
 
-    snprintf(room, PATH_MAX, "%.*s", slash ? (int)(slash - rel) : 0, rel);
+    memcpy(room, rel, len);
+    room[len] = 0;
     return room;
 }
 

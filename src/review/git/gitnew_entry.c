@@ -102,18 +102,33 @@ static int add_risks(struct repo *g, const struct change *c, const struct risk_t
     return r;
 }
 
+/* Of most files there is nothing to say, whatever they were: the old version is read only if there may be. */
+static int judge_sides(struct repo *g, struct change *c, const struct entry_side *was, const struct risk_text *after,
+                       struct risk_list *ret) {
+    const struct risk_text none = {.data = (char[1]){0}, .there = S_ISREG(c->old_.mode), .whole = true};
+    CLEANUP(risk_text_done) struct risk_text before = {0};
+    bool asks_old = true;
+    int r = S_ISLNK(c->old_.mode) ? 0 : risk_judge_versions(&g->ctx, c, &none, after, ret, &asks_old, NULL);
+
+    if (r < 0 || !asks_old)
+        return r;
+    risk_list_done(ret);
+    r = load_side(g, was, false, &c->old_, &before);
+    return r < 0 ? r : risk_judge_versions(&g->ctx, c, &before, after, ret, NULL, NULL);
+}
+
 static int judge_change(struct repo *g, struct change *c, const struct entry_side *was, const struct entry_side *now,
                         enum risk_level *level) {
-    CLEANUP(risk_text_done) struct risk_text before = {0}, after = {0};
+    CLEANUP(risk_text_done) struct risk_text after = {0};
     CLEANUP(risk_list_done) struct risk_list list = {0};
-    int r = load_side(g, was, false, &c->old_, &before);
+    int r = load_side(g, now, true, &c->new_, &after);
 
-    r = r < 0 ? r : load_side(g, now, true, &c->new_, &after);
     if (r < 0)
         return r;
+    c->old_.mode = mode_of(was->mode);
     c->kind = !was->mode ? CHANGE_ADDED : !now->mode ? CHANGE_DELETED : CHANGE_MODIFIED;
     c->what = what_differs(c, was, now);
-    r = risk_judge_versions(&g->ctx, c, &before, &after, &list, NULL);
+    r = judge_sides(g, c, was, &after, &list);
     if (r < 0)
         return r;
     g->hold |= is_held(g, c);

@@ -138,6 +138,7 @@ void risk_judge_by(struct risk_case *c, const struct risk_rule *rule) {
     char shown[RISK_SHOWN_MAX + 4];
 
     c->rule = rule;
+    c->asks_old = true;
     if (ch->new_.mode == 0)
         judge_removal(c, c->path);
     else if (S_ISLNK(ch->new_.mode))
@@ -208,7 +209,7 @@ static void judge_special(struct risk_case *c) {
 }
 
 int risk_judge_versions(const struct risk_context *ctx, const struct change *change, const struct risk_text *before,
-                        const struct risk_text *now, struct risk_list *ret, struct err *err) {
+                        const struct risk_text *now, struct risk_list *ret, bool *ret_asks_old, struct err *err) {
     CLEANUP(risk_list_done) struct risk_list list = {0};
     struct risk_case c = {.ctx = ctx, .change = change, .path = change->path, .out = &list, .new_ = *now};
 
@@ -227,6 +228,8 @@ int risk_judge_versions(const struct risk_context *ctx, const struct change *cha
     risk_sort(&list);
     if (c.failed)
         return err_oom(err);
+    if (ret_asks_old)
+        *ret_asks_old = c.asks_old || list.n > 0;
     *ret = TAKE(list, (struct risk_list){0});
     return 0;
 }
@@ -240,5 +243,5 @@ int risk_judge(const struct risk_context *ctx, const struct change *change, stru
     }
     if (load_versions(ctx, change, &before, &now) < 0)
         return err_oom(err);
-    return risk_judge_versions(ctx, change, &before, &now, ret, err);
+    return risk_judge_versions(ctx, change, &before, &now, ret, NULL, err);
 }

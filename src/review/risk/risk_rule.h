@@ -34,6 +34,7 @@ struct risk_case {
     const char *path;             /* the one that is judged: change->path */
     const struct risk_rule *rule; /* the row that matched */
     struct risk_text old_, new_;  /* what was at this path; a renamed file has no old version here */
+    bool asks_old;                /* what there is to say depends on old_, also if it was nothing with an empty one */
     struct risk_list *out;
     unsigned count[RISK_CLASSES][RISK_LEVELS];
     bool failed; /* memory ran out */
@@ -98,9 +99,9 @@ int risk_new_lines(const struct risk_text *old_, const struct risk_text *new_, s
 /* What the rule says about this change, whether its pattern matches or not. */
 void risk_judge_by(struct risk_case *c, const struct risk_rule *rule);
 
-/* Of two versions, wherever they come from. */
+/* Of two versions, wherever they come from. *ret_asks_old (may be NULL): with another old version there could be something else to say. */
 int risk_judge_versions(const struct risk_context *ctx, const struct change *change, const struct risk_text *before,
-                        const struct risk_text *now, struct risk_list *ret, struct err *err);
+                        const struct risk_text *now, struct risk_list *ret, bool *ret_asks_old, struct err *err);
 /* Takes the strings of r, also on failure. -ENOMEM. */
 int risk_append(struct risk_list *l, struct risk r);
 

@@ -147,6 +147,7 @@ void risk_judge_text(struct risk_case *c, const struct risk_text *before) {
     if (!c->new_.there || plain(&c->new_) || risk_path_match(".git/objects/**|.git/modules/**/objects/**|.git/lfs/**", &path))
         return;
     if (!is_text(&c->new_)) {
+        c->asks_old = true;
         if (before->len && is_text(before))
             risk_add(c, RISK_HIDDEN_TEXT, RISK_MEDIUM, 0,
                      "it was text, and diffs show it no more: it has bytes that make it binary");

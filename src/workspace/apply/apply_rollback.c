@@ -36,6 +36,14 @@ static int leave_path(struct rollback *rb, const char *path, struct err *err) {
     return strv_add(&rb->left, path) < 0 ? err_oom(err) : 0;
 }
 
+/* What is said to have been under a hidden name, and no supervisor has judged: who had taken over bawn-init could have the user overwrite or remove by this what it
+ * could not reach itself. */
+static bool is_doubtful(const struct rollback *rb, const struct change *c) {
+    const struct journal_entry *e = c->hidden ? journal_find(rb->journal, c->path) : NULL;
+
+    return e && e->unjudged;
+}
+
 static int collect_paths(struct rollback *rb, const struct change_set *s, const struct strv *only, struct err *err) {
     CLEANUP(apply_filter_done) struct apply_filter f = {0};
     int r = apply_filter_init(&f, only, NULL, err);
@@ -50,6 +58,12 @@ static int collect_paths(struct rollback *rb, const struct change_set *s, const 
 
         if (!apply_filter_wants_change(&f, c))
             continue;
+        if (is_doubtful(rb, c)) { /* hidden files are never taken for renamed ones */
+            r = leave_path(rb, c->path, err);
+            if (r < 0)
+                return r;
+            continue;
+        }
         rb->paths[rb->n_paths++] = c->path;
         if (c->from)
             rb->paths[rb->n_paths++] = c->from;

@@ -29,10 +29,35 @@ static int entries_differ(struct change_maker *m, const struct change_view *old,
     return r < 0 ? r : *ret_what != 0;
 }
 
+/* Opened once for all records of a folder in a row, as most are. */
+static int enter_folder(struct change_maker *m, const char *path, size_t len) {
+    if (m->folder.fd != 0 && strncmp(m->folder.path, path, len) == 0 && m->folder.path[len] == 0)
+        return m->folder.fd;
+    if (m->folder.fd > 0)
+        close(m->folder.fd);
+    memcpy(m->folder.path, path, len);
+    m->folder.path[len] = 0;
+    m->folder.fd = safepath_open(m->set->new_root, m->folder.path, O_PATH | O_DIRECTORY);
+    return m->folder.fd;
+}
+
+/* What is at the path of a record now. */
+static int look_now(struct change_maker *m, const char *path, struct change_view *ret) {
+    const char *slash = strrchr(path, '/');
+    int fd;
+
+    if (!slash)
+        return view_look(m->set->new_root, path, ret);
+    fd = enter_folder(m, path, (size_t)(slash - path));
+    if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
+        return 0;
+    return fd < 0 ? fd : view_look(fd, slash + 1, ret);
+}
+
 static int compare_entry(struct change_maker *m, const struct journal_entry *e) {
     CLEANUP(view_done) struct change_view old = CHANGE_VIEW_INIT, now = CHANGE_VIEW_INIT;
     struct change_found f = {.kind = CHANGE_MODIFIED, .old = &old, .now = &now};
-    int r = view_look(m->set->new_root, e->path, &now);
+    int r = look_now(m, e->path, &now);
 
     if (r < 0)
         return maker_note(m, e->path, "could not be looked at", r);

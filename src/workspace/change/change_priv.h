@@ -5,6 +5,7 @@
 #include <limits.h>
 
 #include "workspace/change/change.h"
+#include "workspace/hide/ignore.h"
 #include "workspace/run/journal.h"
 
 void change_done(struct change *c);
@@ -49,6 +50,11 @@ struct change_maker {
     size_t path_len;
     unsigned depth;
     struct err *err;
+    struct ignore_memo near; /* of hidden */
+    struct {                 /* direct mode: the folder of the record before, O_PATH; -errno: it cannot be opened; 0: none yet */
+        int fd;
+        char path[PATH_MAX];
+    } folder;
 };
 
 struct change_found {
@@ -62,7 +68,7 @@ void maker_done(struct change_maker *m);
 int maker_add(struct change_maker *m, const struct change_found *f); /* the path is m->path */
 /* "'PATH' ...", the path made safe for a terminal. r 0: without a reason. */
 int maker_note(struct change_maker *m, const char *path, const char *what, int r);
-bool maker_hides(const struct change_maker *m, bool is_dir);
+bool maker_hides(struct change_maker *m, bool is_dir);
 /* Compares, and notes what could not be read. */
 int maker_compare(struct change_maker *m, const struct change_view *old, const struct change_view *now, unsigned *ret_what);
 

@@ -182,6 +182,8 @@ int view_compare(const struct change_view *old, const struct change_view *now, c
 enum { NOTES_MAX = 100 };
 
 void maker_done(struct change_maker *m) {
+    if (m->folder.fd > 0)
+        close(m->folder.fd);
     free(m->ids);
 }
 
@@ -234,8 +236,8 @@ int maker_note(struct change_maker *m, const char *path, const char *what, int r
     return 0;
 }
 
-bool maker_hides(const struct change_maker *m, bool is_dir) {
-    return m->hidden && ignore_match(m->hidden, m->path, is_dir) == IGNORE_EXCLUDED;
+bool maker_hides(struct change_maker *m, bool is_dir) {
+    return m->hidden && ignore_match_near(m->hidden, &m->near, m->path, is_dir) == IGNORE_EXCLUDED;
 }
 
 int maker_compare(struct change_maker *m, const struct change_view *old, const struct change_view *now, unsigned *ret_what) {

@@ -25,6 +25,7 @@ struct journal_entry {
     uint64_t blob;     /* number of the file in base/; 0: the content was not stored (see journal_opts) */
     uint64_t dev, ino; /* of what was there; to find renames */
     bool named;        /* files and folders: recorded by name only, because git ignores the folder they are in */
+    bool unjudged;     /* a crash left it in the spool: no supervisor has seen whether the guard may say this */
 };
 
 struct journal_opts {
@@ -38,7 +39,7 @@ bool journal_is_path(const char *path, size_t len);
 
 struct journal;
 
-/* In the folder open as dir (a run's folder, or its undo/). write: creates what is missing. */
+/* In the folder open as dir (a run's folder, or its undo/). write: creates what is missing; -EEXIST: a crash left a spool, so that its run cannot go on. */
 int journal_open(int dir, bool write, const struct journal_opts *opts, struct journal **ret, struct err *err);
 void journal_close(struct journal *j);
 void journal_closep(struct journal **j);

@@ -10,7 +10,7 @@
 #include "workspace/run/journal_priv.h"
 #include "workspace/run/spool.h"
 
-/* O_EXCL: one that a crash left was taken over when the journal was opened. */
+/* O_EXCL: a journal that has one already is not opened for writing. */
 int journal_spool_make(struct journal *j) {
     CLEANUP(closep) int out = openat(j->dir, SPOOL_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
@@ -126,26 +126,20 @@ static int index_entry(struct journal *j, const struct spool_entry *s) {
     }
     *slot = (struct journal_slot){
         .e = entry_of(s), .hash = journal_hash(j, s->path), .form = s->head.named ? JOURNAL_NAMED : JOURNAL_SPOOLED};
+    slot->e.unjudged = true;
     if (slot->e.kind == JOURNAL_FILE && !slot->e.named)
         slot->e.blob = (uint64_t)(s->content - j->spool.data) + 1;
     journal_insert(j, slot);
     return 0;
 }
 
-/* The supervisor that would have judged it is dead. What it judges, it judges to know that bawn-init is sound, which makes no difference any more. */
+/* The supervisor that would have judged it is dead, and the rules that hide files are not known here: it is marked, and who would obey it judges. */
 static int load_entry(struct journal *j, const struct spool_entry *s) {
-    const struct journal_entry e = entry_of(s);
-    struct err ignored = {0};
-    int r;
-
     if (!journal_is_path(s->path, s->head.path_len))
         return -EBADMSG;
     if (journal_lookup(j, s->path, journal_hash(j, s->path)))
         return 0; /* taken over before */
-    if (!j->write)
-        return index_entry(j, s);
-    r = journal_add_bytes(j, &e, s->content, &ignored);
-    return r < 0 ? r : 0;
+    return index_entry(j, s);
 }
 
 int journal_spool_load(struct journal *j) {
@@ -156,14 +150,12 @@ int journal_spool_load(struct journal *j) {
 
     if (!j->spool.data)
         return 0;
+    if (j->write) /* a run in direct mode does not go on after its end */
+        return -EEXIST;
     while (r == 0 && (used = spool_decode(j->spool.data + at, j->spool.len - at, seq, &e)) > 0) {
         r = load_entry(j, &e);
         seq = e.head.seq + 1;
         at += used;
     }
-    if (r == -EBADMSG) /* not written by the guard: what follows is worth nothing */
-        r = 0;
-    if (r == 0 && j->write)
-        journal_spool_end(j);
-    return r;
+    return r == -EBADMSG ? 0 : r; /* not written by the guard: what follows is worth nothing */
 }
