@@ -190,6 +190,7 @@ def cases(servers, ms):
     both = {"direct": "direct", "bawn": "bawn"}
     proxies = {name: port for name, port in (("squid", SQUID), ("mitmproxy", MITM)) if servers.peers.get(name)}
     yield "pass-through, requests/s, 16 connections", "requests", both, plain
+    yield "pass-through, requests/s, 1 connection", "requests", both, ("-t", ms)
     yield "pass-through, new connection, us", "new", both, fresh
     yield "pass-through, bulk, MB/s", "bulk", both, bulk
     yield "inspected (TLS), requests/s, 16 connections", "requests", {**both, **proxies}, tls

@@ -229,7 +229,8 @@ def image_bars(column):
 
 def link_table(data):
     columns = {label: c["link"] for label, c in data["columns"].items() if "link" in c}
-    facts = (("bulk out, GB/s", "out", 1e-9, 2), ("bulk in, GB/s", "in", 1e-9, 2), ("bawn exec of /bin/true, us", "request", 1e6, 0))
+    facts = (("bulk out, GB/s", "out", 1e-9, 2), ("bulk in, GB/s", "in", 1e-9, 2), ("bawn exec of /bin/true, us", "request", 1e6, 0),
+             ("a small request and its answer, us", "echo", 1e6, 0))
     rows = [[f"{what}, by {kind}", *(number(c[kind][key] * factor, digits) for c in columns.values())] for what, key, factor, digits in facts for kind in link.LINKS]
     return table("A sandbox behind a byte link, and by descriptors (median, interleaved)", ["", *columns], rows)
 
@@ -251,6 +252,7 @@ def link_bars(column):
     by = column["link"]
     for way in ("out", "in"):
         yield bar(f"byte link, bulk {way}, GB/s", by[link.BYTES][way] / 1e9, LINK_GB, True, ">=")
+    yield bar("byte link, a small request, us more", (by[link.BYTES]["echo"] - by[link.FD]["echo"]) * 1e6, LINK_US, False)
     yield bar("byte link, a command, us more", (by[link.BYTES]["request"] - by[link.FD]["request"]) * 1e6, LINK_US, False)
 
 

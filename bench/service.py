@@ -163,9 +163,13 @@ class Daemon:
         os.chmod(self.top, 0o755)
         if "user" in how:
             os.chown(self.top, how["user"], how["group"])
-        self.path = f"{self.top}/run/api.sock"
+        self.runtime = tempfile.mkdtemp(prefix="bawn-bench.", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)  # memory, as /run is
+        if "user" in how:
+            os.chown(self.runtime, how["user"], how["group"])
+        os.chmod(self.runtime, 0o755)
+        self.path = f"{self.runtime}/api.sock"
         config = pathlib.Path(self.top, "bawnd.json")
-        config.write_text(json.dumps({"state": f"{self.top}/state", "runtime": f"{self.top}/run", "any_user": True}))
+        config.write_text(json.dumps({"state": f"{self.top}/state", "runtime": self.runtime, "any_user": True}))
         self.proc = subprocess.Popen([bawnd, "--config", config], stderr=subprocess.DEVNULL, **how)
 
     def __enter__(self):
@@ -181,6 +185,7 @@ class Daemon:
         self.proc.send_signal(signal.SIGTERM)
         self.proc.wait()
         shutil.rmtree(self.top, ignore_errors=True)
+        shutil.rmtree(self.runtime, ignore_errors=True)
 
 
 # -- for bench/run ---------------------------------------------------------------------------------------------------------
