@@ -13,6 +13,7 @@ import peers
 import trees
 
 HOST = "host"
+WRITERS = 8                # of io.c
 SECONDS_MAX = 300
 SERIAL = "@ID@"            # becomes a number that is new for every sample
 ASIDE = ("sync", "ro")     # for information: they sit rounds out
@@ -54,6 +55,7 @@ def workloads(place, effort):
         "git status": Workload(effort.io_rounds, ["--warm", "2", *times, "exec", *trees.GIT, "-C", at("repository"), "status", "--porcelain"]),
         "compile": Workload(effort.compile_rounds, [*single, "exec", "make", "-s", "-B", "-j2", "-C", at("project")], ("ro",)),
         "create small files": Workload(effort.churn_rounds, [*single, "create", churn, str(count)], ASIDE),
+        f"create small files, {WRITERS} writers": Workload(effort.churn_rounds, [*single, "writers", churn, str(max(1, count // WRITERS))], ASIDE),
         "overwrite small files": Workload(effort.churn_rounds, [*single, "overwrite", churn], ASIDE, (churn, count)),
         "delete small files": Workload(effort.churn_rounds, [*single, "delete", churn], ASIDE, (churn, count)),
     }

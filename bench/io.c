@@ -2,10 +2,11 @@
 /*
  * Work on files, timed from the inside.
  *
- *     io [--warm N] [--times N] read DIR | stat DIR | create DIR N | overwrite DIR | delete DIR | exec PROGRAM ARG...
+ *     io [--warm N] [--times N] read DIR | stat DIR | create DIR N | writers DIR N | overwrite DIR | delete DIR | exec PROGRAM ARG...
  *
  * One process does all repetitions and prints their times in microseconds as a JSON array, so that the start of the
  * sandbox around it does not count. What `exec` runs is timed with its start, outside as well as inside.
+ * `writers` is `create` by WRITERS processes at once, N files and a folder each.
  * `create` and `delete` leave nothing to repeat: use them with --warm 0 and --times 1.
  */
 #include <dirent.h>
@@ -27,7 +28,7 @@
 
 extern char **environ;
 
-enum { TIMES_MAX = 1000, READ_SIZE = 128 * 1024, WRITE_SIZE = 1024, PER_FOLDER = 100, CREATE_MAX = 10000000 };
+enum { TIMES_MAX = 1000, READ_SIZE = 128 * 1024, WRITE_SIZE = 1024, PER_FOLDER = 100, CREATE_MAX = 10000000, WRITERS = 8 };
 enum opt_id { OPT_WARM = 1, OPT_TIMES };
 
 static const struct opt opts[] = {
@@ -178,21 +179,57 @@ static int create_folder(int top, uint64_t number, uint64_t files, struct err *e
     return r;
 }
 
-static int work_create(char **args, struct err *err) {
-    uint64_t count;
+static int create_files(const char *dir, uint64_t count, struct err *err) {
     CLEANUP(closep) int top = -1;
-    int r = parse_u64(args[1], 1, CREATE_MAX, &count, err);
-    if (r >= 0)
-        r = make_folder(AT_FDCWD, args[0], &top, err);
+    int r = make_folder(AT_FDCWD, dir, &top, err);
     for (uint64_t i = 0; r >= 0 && i < count; i += PER_FOLDER)
         r = create_folder(top, i / PER_FOLDER, MIN_OF(count - i, (uint64_t)PER_FOLDER), err);
+    return r;
+}
+
+static int work_create(char **args, struct err *err) {
+    uint64_t count;
+    int r = parse_u64(args[1], 1, CREATE_MAX, &count, err);
+    return r < 0 ? r : create_files(args[0], count, err);
+}
+
+static int await(pid_t pid, const char *what, struct err *err) {
+    int status;
+    if (waitpid(pid, &status, 0) < 0)
+        return err_sys(err, -errno, "wait for %s", what);
+    return status == 0 ? 0 : err_set(err, -EIO, "%s failed with wait status 0x%x", what, (unsigned)status);
+}
+
+static _Noreturn void write_as_one(const char *dir, int number, uint64_t count) {
+    struct err err = {0};
+    char name[4096];
+    snprintf(name, sizeof(name), "%s/w%d", dir, number);
+    _exit(create_files(name, count, &err) < 0);
+}
+
+static int work_writers(char **args, struct err *err) {
+    uint64_t count;
+    CLEANUP(closep) int top = -1;
+    pid_t pids[WRITERS];
+    int r = parse_u64(args[1], 1, CREATE_MAX, &count, err), n;
+    if (r >= 0)
+        r = make_folder(AT_FDCWD, args[0], &top, err);
+    for (n = 0; r >= 0 && n < WRITERS; n++) {
+        pids[n] = fork();
+        if (pids[n] == 0)
+            write_as_one(args[0], n, count);
+        if (pids[n] < 0)
+            return err_sys(err, -errno, "start a writer");
+    }
+    for (int i = 0; r >= 0 && i < n; i++)
+        r = await(pids[i], "a writer", err);
     return r;
 }
 
 static int work_exec(char **args, struct err *err) {
     posix_spawn_file_actions_t fa;
     pid_t pid;
-    int status, r = posix_spawn_file_actions_init(&fa);
+    int r = posix_spawn_file_actions_init(&fa);
     if (r != 0)
         return err_sys(err, -r, "prepare a start");
     r = posix_spawn_file_actions_addopen(&fa, 1, "/dev/null", O_WRONLY, 0);
@@ -201,14 +238,12 @@ static int work_exec(char **args, struct err *err) {
     posix_spawn_file_actions_destroy(&fa);
     if (r != 0)
         return err_sys(err, -r, "start '%s'", args[0]);
-    if (waitpid(pid, &status, 0) < 0)
-        return err_sys(err, -errno, "wait for '%s'", args[0]);
-    return status == 0 ? 0 : err_set(err, -EIO, "'%s' failed with wait status 0x%x", args[0], (unsigned)status);
+    return await(pid, args[0], err);
 }
 
 static const struct work works[] = {
-    {"read", work_read, 1},           {"stat", work_stat, 1},     {"create", work_create, 2},
-    {"overwrite", work_overwrite, 1}, {"delete", work_delete, 1}, {"exec", work_exec, 1},
+    {"read", work_read, 1},     {"stat", work_stat, 1}, {"create", work_create, 2},   {"overwrite", work_overwrite, 1},
+    {"delete", work_delete, 1}, {"exec", work_exec, 1}, {"writers", work_writers, 2},
 };
 
 static const struct work *work_find(const char *name) {
@@ -250,8 +285,9 @@ int main(int argc, char **argv) {
     }
     const struct work *w = r < 0 ? NULL : work_find(argv[it.pos]);
     if (r >= 0 && (!w || argc - it.pos - 1 < w->n_args))
-        r = err_usage(&err, "usage: io [--warm N] [--times N] read DIR | stat DIR | create DIR N | overwrite DIR | delete DIR | "
-                            "exec PROGRAM ARG...");
+        r = err_usage(&err,
+                      "usage: io [--warm N] [--times N] read DIR | stat DIR | create DIR N | writers DIR N | overwrite DIR | "
+                      "delete DIR | exec PROGRAM ARG...");
     if (r >= 0)
         r = work_times(w, argv + it.pos + 1, warm, times, us, &err);
     if (r < 0)

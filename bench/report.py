@@ -4,6 +4,7 @@ import os
 import sys
 
 import agents
+import files
 import gateway
 import growth
 import containers
@@ -42,6 +43,8 @@ IO_BARS = (
 )
 # direct mode: changes of small files, times the host, as goals; wall time, within the process
 CHURN_BARS = (("create small files", 4), ("overwrite small files", 4), ("delete small files", 4))
+# the same number of files by files.WRITERS processes at once: times as fast as by one. On two processors the host itself stays below two
+WRITERS_CASE, WRITERS_SPEED = f"create small files, {files.WRITERS} writers", 3
 # job of work.py (its first words), times the host's CPU time in direct mode
 WORK_BARS = (("git checkout", 1.5), ("rm -rf", 2), ("npm ci", 1.1), ("make", 1.1))
 # starts in each mode of the workspace, ms
@@ -312,6 +315,8 @@ def growth_bars(column):
 def churn_bars(column):
     for workload, limit in CHURN_BARS:
         yield bar(f"{workload}, direct, x host", column["io"].get(workload, {}).get("direct", {}).get("ratio"), limit, True)
+    one, many = (column["io"].get(w, {}).get("direct", {}).get("median_us") for w in (CHURN_BARS[0][0], WRITERS_CASE))
+    yield bar(f"{WRITERS_CASE}, direct, x one writer's speed", one / many if one and many else None, WRITERS_SPEED, False, ">=")
 
 
 def failure(result):
