@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "os/clock.h"
 #include "os/fd.h"
+#include "os/spin.h"
 
-enum { BATCH = 64, SPARE_MAX = 256, SPIN_US = 40, REST_MAX = 255 };
+enum { BATCH = 64, SPARE_MAX = 256 };
 
 /* Of one descriptor, where low water is made up. */
 struct hub_low {
@@ -39,7 +39,7 @@ struct hub {
     size_t n_low;
     struct soon *first, **last; /* what waits for the next turn */
     uint32_t turn;
-    uint32_t rest, skip;             /* so many turns without spinning, after that did not pay; still to come */
+    struct spin spin;
     struct epoll_event batch[BATCH]; /* what was reported and not handled yet: [at, n) */
     int at, n;
 };
@@ -119,24 +119,13 @@ static int look(struct hub *h, int ms) {
     return epoll_wait(h->epoll, h->batch, BATCH, ms);
 }
 
-static bool may_spin(struct hub *h) {
-    if (!h->skip)
-        return true;
-    h->skip--;
-    return false;
-}
+static int look_for_a_while(struct hub *h) {
+    int n = 0;
 
-/* Looks for a while before it sleeps: to fall asleep and to be woken takes longer than a client or server on this machine needs for its
- * next step. Where nothing came of it that is not done again for some turns. */
-static int spin(struct hub *h) {
-    uint64_t end = clock_us() + SPIN_US;
-    int n;
-
-    do
-        n = look(h, 0);
-    while (n == 0 && clock_us() < end);
-    h->rest = n ? 0 : MIN_OF(2 * h->rest + 1, (uint32_t)REST_MAX);
-    h->skip = h->rest;
+    if (spin_begin(&h->spin))
+        do
+            n = look(h, 0);
+        while (spin_more(&h->spin, n != 0));
     return n;
 }
 
@@ -144,7 +133,7 @@ static int spin(struct hub *h) {
 void hub_turn(struct hub *h, enum hub_wait wait) {
     int ms = wait != HUB_LOOK && !h->first ? uv_backend_timeout(h->loop) : 0;
 
-    h->n = wait == HUB_SPIN && ms != 0 && may_spin(h) ? spin(h) : 0;
+    h->n = wait == HUB_SPIN && ms != 0 ? look_for_a_while(h) : 0;
     if (h->n == 0)
         h->n = look(h, ms);
     uv_update_time(h->loop);

@@ -167,6 +167,17 @@ static void drain_chans(struct mux *m) {
     }
 }
 
+/* A small request passes both ends twice: most of its time would be that of falling asleep and of being woken. */
+static int wait_all(struct mux *m, size_t n, int ms) {
+    int r = 0;
+
+    if (ms != 0 && spin_begin(&m->spin))
+        do
+            r = poll(m->polled, n, 0);
+        while (spin_more(&m->spin, r != 0));
+    return r ? r : poll(m->polled, n, ms);
+}
+
 int mux_turn(struct mux *m) {
     int ms = -1, r = 0;
     size_t n, extra;
@@ -176,7 +187,7 @@ int mux_turn(struct mux *m) {
         return m->error;
     n = want_all(m);
     extra = m->ops->want ? m->ops->want(m->arg, m->polled + n, &ms) : 0;
-    if (poll(m->polled, n + extra, time_left(m, now_ms(), ms)) < 0 && errno != EINTR)
+    if (wait_all(m, n + extra, time_left(m, now_ms(), ms)) < 0 && errno != EINTR)
         return mux_fail(m, -errno, "the link cannot be waited for");
     now = now_ms();
     note_chans(m, n);

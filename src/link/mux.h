@@ -15,6 +15,7 @@
 
 #include <poll.h>
 
+#include "os/spin.h"
 #include "proto/link/linkmsg.h"
 
 enum {
@@ -130,6 +131,7 @@ struct mux {
     int error; /* 0, or why the link has ended */
     char why[LINK_WHY_MAX];
 
+    struct spin spin;
     struct pollfd *polled;
     uint16_t *polled_chan;
     void *memory;
