@@ -155,11 +155,18 @@ static int take_renew(struct broker *b, const struct broker_msg *m, int fd, stru
     return 0;
 }
 
+static int take_fetch(struct broker *b, const struct broker_msg *m, int fd, struct err *err UNUSED) {
+    closep(&fd);
+    values_fetch(b, m->index);
+    return 0;
+}
+
 static int (*const takers[BROKER_MSG_TYPES])(struct broker *b, const struct broker_msg *m, int fd,
                                              struct err *err) = {[BROKER_MSG_CONFIG] = take_config,
                                                                  [BROKER_MSG_VAULT] = take_vault,
                                                                  [BROKER_MSG_AGENT] = take_agent,
-                                                                 [BROKER_MSG_RENEW] = take_renew};
+                                                                 [BROKER_MSG_RENEW] = take_renew,
+                                                                 [BROKER_MSG_FETCH] = take_fetch};
 
 int serve_message(struct broker *b, const struct broker_msg *m, size_t len, int fd, struct err *err) {
     if (len == sizeof *m && m->type < BROKER_MSG_TYPES && takers[m->type] && (b->configured || m->type == BROKER_MSG_CONFIG))

@@ -91,6 +91,8 @@ enum broker_msg_type {
     BROKER_MSG_USED, /* count: how many the like of it. The first one is reported before its answer goes out, the others of the same second together.
                       * index, host, port, method, value: status of the answer. index UINT32_MAX: an ssh key,
                       * whose fingerprint is in `text` */
+    /* to the broker */
+    BROKER_MSG_FETCH, /* index: a request for this value will come soon; nothing is answered */
     BROKER_MSG_TYPES
 };
 

@@ -36,7 +36,7 @@ enum gate_msg_type {
         1, /* with a memfd: an encoded struct gate_config (policy/gateconf.h); the first message, and at each reload. id: the
                          number of this gate among those of the sandbox, from a random start */
     GATE_MSG_ANSWER, /* id, value: enum gate_answer */
-    GATE_MSG_BROKER, /* with a socket to bawn-broker, as an answer to WANT_BROKER; without one: there is none */
+    GATE_MSG_BROKER, /* with a socket to bawn-broker, as an answer to WANT_BROKER or before it; without one: there is none */
     GATE_MSG_INSIDE, /* id; with a socket that is being connected inside the sandbox, or value: errno */
     GATE_MSG_STOP,   /* close everything and exit */
     /* from the gate */

@@ -229,8 +229,8 @@ static void do_value(struct scene *s) {
     do_vault(s, bytes, sizeof head + head.len);
 }
 
-static void do_renew(struct scene *s, uint32_t index) {
-    const struct broker_msg m = {.type = BROKER_MSG_RENEW, .index = index};
+static void do_tell(struct scene *s, enum broker_msg_type type, uint32_t index) {
+    const struct broker_msg m = {.type = type, .index = index};
     struct err err = {0};
 
     if (serve_message(&s->b, &m, sizeof m, -1, &err) < 0)
@@ -250,7 +250,10 @@ static void step(struct scene *s, uint8_t what, const uint8_t *data, size_t len)
         do_value(s);
         break;
     case 'r':
-        do_renew(s, len ? data[0] : 0);
+        do_tell(s, BROKER_MSG_RENEW, len ? data[0] : 0);
+        break;
+    case 'f':
+        do_tell(s, BROKER_MSG_FETCH, len ? data[0] : 0);
         break;
     case 'c':
         scene_configure(s, len && data[0] & 1);

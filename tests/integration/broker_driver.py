@@ -17,7 +17,7 @@ import struct
 import subprocess
 
 LEAF, VALUE, SIGV4, LOGIN, SSH_KEYS, SSH_SIGN, COVER = range(1, 8)
-CONFIG, VAULT, AGENT, RENEW, WANT_VALUE, WANT_AGENT, USED = range(1, 8)
+CONFIG, VAULT, AGENT, RENEW, WANT_VALUE, WANT_AGENT, USED, FETCH = range(1, 9)
 HEADER, BASIC, QUERY, AWS = range(4)
 MODES = {"unset": 0, "none": 1, "limited": 2, "full": 3, "list": 4}
 LAYERS = {"session": 0, "sandbox": 1, "settings": 2, "project": 3, "user": 4, "built-in": 5, "organisation": 6}

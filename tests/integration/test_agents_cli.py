@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Presets of agents: `bawn agents`, `bawn run --agent`, with programs that stand for agents. The real ones are in tests/agents."""
 
+import contextlib
 import hashlib
 import json
 import os
+import pathlib
+import subprocess
+import time
 
 import jsonschema
 import pytest
@@ -118,6 +122,23 @@ def test_a_credential_is_named(agent):
     agent.write(agent.home / ".config" / "bawn" / "secrets.json", json.dumps({"secrets": {"mine": {"hosts": ["model.example"], "store": "env", "variable": "X"}}}), 0o600)
     found = {a["name"]: a for a in agent.bawn("agents", "--json", env=agent.agent_env).json()}
     assert found["fake"]["credential"] == "mine"
+
+
+def test_what_its_first_request_needs_is_ready(agent):
+    """Gate and broker run before there is a connection, and end with it."""
+    agent.write(agent.home / ".config" / "bawn" / "secrets.json", json.dumps({"secrets": {"mine": {"hosts": ["model.example"], "env": ["FAKE_KEY"], "store": "file"}}}), 0o600)
+    (agent.home / "tools" / "fake-agent").write_text("#!/bin/sh\nread -r line\n")
+    with agent.popen(agent.path, "run", "--agent", "fake", env=agent.agent_env, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+        children, until = pathlib.Path(f"/proc/{p.pid}/task/{p.pid}/children"), time.monotonic() + 60
+        names = {}
+        while not {"bawn-gate", "bawn-broker"} <= set(names.values()) and time.monotonic() < until:
+            time.sleep(0.01)
+            with contextlib.suppress(OSError):
+                names = {pid: pathlib.Path(f"/proc/{pid}/comm").read_text().strip() for pid in children.read_text().split()}
+        assert {"bawn-gate", "bawn-broker"} <= set(names.values()), names
+        p.communicate(b"\n")
+        assert p.returncode == 0
+    assert not [pid for pid, name in names.items() if os.path.exists(f"/proc/{pid}") and pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == name]
 
 
 def test_what_is_explained_has_the_preset_in_it(agent):

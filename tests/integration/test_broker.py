@@ -15,7 +15,7 @@ import time
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from broker_driver import (AWS, BASIC, COVER, LEAF, LOGIN, MSG, PENDING_MAX, QUERY, RENEW, REQUEST, SIGV4, USED, VALUE, VALUE_MAX, WAIT, WANT_VALUE, Broker,
+from broker_driver import (AWS, BASIC, COVER, LEAF, LOGIN, MSG, PENDING_MAX, QUERY, FETCH, RENEW, REQUEST, SIGV4, USED, VALUE, VALUE_MAX, WAIT, WANT_VALUE, Broker,
                            grant)
 
 SECRET = b"sk-real-0123456789abcdef"
@@ -465,6 +465,28 @@ def test_renewed_while_fetching(broker):
     b.vault(0, b"an-old-token")
     b.vault(b.want(WANT_VALUE), b"a-new-token")
     assert b.answer(ask).parts()[1] == b"a-new-token"
+
+
+def test_fetched_before_it_is_asked_for(broker):
+    b = broker()
+    b.tell(FETCH, 0)
+    b.tell(FETCH, 0)  # it is on its way
+    b.vault(b.want(WANT_VALUE), b"the-value-ahead")
+    assert b.answer(b.ask_value(0, "api.test")).parts()[1] == b"the-value-ahead"
+    b.tell(FETCH, 0)  # it is there
+    b.tell(FETCH, 9)  # there is no such grant
+    assert b.answer(b.ask_value(0, "api.test")).parts()[1] == b"the-value-ahead"
+    ask = b.ask_value(1, "other.test", port=8443)
+    assert b.want(WANT_VALUE) == 1, "of the others none was asked for"
+    b.vault(1, b"the-value-1")
+    assert b.answer(ask).parts()[1] == b"the-value-1"
+
+
+def test_a_failure_before_it_is_asked_for(broker):
+    b = broker()
+    b.tell(FETCH, 0)
+    b.vault(b.want(WANT_VALUE), status=-errno.ENOKEY)
+    assert b.status(b.ask_value(0, "api.test")) == -errno.ENOKEY
 
 
 LOGIN_REFUSED = {

@@ -245,6 +245,19 @@ static int wait_for_value(struct broker *b, struct value *s, const struct broker
     return 0;
 }
 
+static void value_want(struct broker *b, struct value *s) {
+    if (s->state == VALUE_NONE) {
+        s->state = VALUE_WANTED;
+        s->deadline_ms = clock_ms() + BROKER_VAULT_TIMEOUT_MS;
+    }
+    value_ask(b, s);
+}
+
+void values_fetch(struct broker *b, uint32_t index) {
+    if (index < b->config.n_grants)
+        value_want(b, &b->values->v[index]);
+}
+
 void value_request(struct broker *b, const struct broker_request *req, const uint8_t *data) {
     int r = judge_request(b, req, data);
     struct value *s;
@@ -267,11 +280,7 @@ void value_request(struct broker *b, const struct broker_request *req, const uin
         refuse_request(b, req, r);
         return;
     }
-    if (s->state == VALUE_NONE) {
-        s->state = VALUE_WANTED;
-        s->deadline_ms = clock_ms() + BROKER_VAULT_TIMEOUT_MS;
-    }
-    value_ask(b, s);
+    value_want(b, s);
 }
 
 static bool same_grant(const struct gate_config *now, const struct gate_config *next, size_t i) {

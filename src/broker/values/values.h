@@ -22,6 +22,8 @@ void values_free(struct values *v); /* zeroes */
 
 void values_reload(struct broker *b, const struct gate_config *next);    /* before it takes the place of b->config */
 void values_vault(struct broker *b, const struct broker_msg *m, int fd); /* BROKER_MSG_VAULT; takes fd, which may be -1 */
+/* A request for it will come: it is fetched before. */
+void values_fetch(struct broker *b, uint32_t index);
 /* The user has logged in anew: what was fetched before, or is being fetched, is of the old login. Waiting requests go on waiting. */
 void values_renew(struct broker *b, uint32_t index);
 

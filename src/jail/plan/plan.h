@@ -112,6 +112,7 @@ struct plan_input {
         const char *persistent;         /* persistent sandboxes: the folder that is their home; NULL: a new one in memory */
         const char *caches;             /* folder of the project's caches */
         const struct strv *agent;       /* pairs: a folder of the host's, and where it is below the home inside */
+        const struct strv *agent_env;   /* variables for the credential of an agent that is the command; NULL: it is none */
         const struct plan_tools *tools; /* programs of the user's home (plan_tools.h); NULL: there is no word about programs */
     } home;
     struct {

@@ -53,6 +53,7 @@ static int prepare_agent(struct run_prepared *p, struct err *err) {
 
     if (r > 0) {
         p->input.home.agent = &p->agent.home;
+        p->input.home.agent_env = &p->agent.preset.secret_env;
         p->input.argv = p->agent.argv.v;
         p->input.argc = p->agent.argv.len;
     }

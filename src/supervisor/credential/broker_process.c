@@ -384,11 +384,17 @@ void brokerkeeper_config(struct brokerkeeper *b, int config) {
         broker_lost(b, "it did not listen");
 }
 
-void brokerkeeper_renew(struct brokerkeeper *b, const struct grant *grant) {
-    const struct broker_msg m = {.type = BROKER_MSG_RENEW, .index = (uint32_t)(grant - b->opts.grants)};
-
-    if (b->pid > 0 && send_broker(b, &m, -1) < 0)
+static void tell_broker(struct brokerkeeper *b, enum broker_msg_type type, uint32_t index) {
+    if (b->pid > 0 && send_broker(b, &(struct broker_msg){.type = type, .index = index}, -1) < 0)
         broker_lost(b, "it did not listen");
+}
+
+void brokerkeeper_fetch(struct brokerkeeper *b, uint32_t index) {
+    tell_broker(b, BROKER_MSG_FETCH, index);
+}
+
+void brokerkeeper_renew(struct brokerkeeper *b, const struct grant *grant) {
+    tell_broker(b, BROKER_MSG_RENEW, (uint32_t)(grant - b->opts.grants));
 }
 
 size_t brokerkeeper_poll(const struct brokerkeeper *b, struct pollfd *out) {

@@ -48,6 +48,7 @@ int brokerkeeper_start(struct brokerkeeper *b, int config, int *ret_sock, struct
 int brokerkeeper_pause(const struct brokerkeeper *b); /* milliseconds until one may be started */
 bool brokerkeeper_runs(const struct brokerkeeper *b);
 void brokerkeeper_config(struct brokerkeeper *b, int config);               /* the rules have changed; taken */
+void brokerkeeper_fetch(struct brokerkeeper *b, uint32_t index);            /* the value of this grant will be asked for */
 void brokerkeeper_renew(struct brokerkeeper *b, const struct grant *grant); /* the user has logged in */
 void brokerkeeper_end(struct brokerkeeper *b, bool gate_ended); /* gate_ended: the next gate may start as many again */
 /* For the loop. */

@@ -153,6 +153,21 @@ static int make_grants(struct run_credentials *c, const struct settings *s, cons
     return r;
 }
 
+/* Only what costs the user nothing: a store may ask him something, and a login has to be renewed over the network. */
+static bool is_for_agent(const struct credential *c, const struct strv *variables) {
+    for (size_t i = 0; c->store == STORE_FILE && !c->token_url && i < variables->len; i++)
+        if (credential_has_variable(c, variables->v[i]))
+            return true;
+    return false;
+}
+
+static void find_soon(struct run_credentials *c, const struct credentials *defined, const struct strv *variables) {
+    static_assert(GRANTS_MAX <= 8 * sizeof c->soon, "a bit each");
+    for (size_t i = 0; variables && i < c->n_grants; i++)
+        if (is_for_agent(credentials_find(defined, c->grants[i].c.name), variables))
+            c->soon |= UINT64_C(1) << i;
+}
+
 /* On the command line, a name that does not exist is a slip that would show only much later; files are shared by people. */
 static int check_names(const struct settings *s, const struct credentials *defined, struct err *err) {
     const char *origin = s->origin[SETTING_SECRETS];
@@ -268,6 +283,7 @@ int run_credentials_prepare(struct run_credentials *c, const struct settings *s,
     r = r < 0 ? r : make_grants(c, s, facts, &defined, err);
     for (size_t i = 0; r == 0 && i < c->n_grants; i++)
         r = add_variables(c, s, &c->grants[i], err);
+    find_soon(c, &defined, in->home.agent_env);
     r = r < 0 ? r : ssh_outside_find(s, facts->home, facts->environ_, &c->ssh, err);
     r = r < 0 ? r : open_sockets(c, s, facts->environ_, err);
     r = r < 0 ? r : credentials_unlock(c, &defined, facts, err);

@@ -17,6 +17,7 @@ struct settings;
 struct run_credentials {
     struct grant *grants;
     size_t n_grants;
+    uint64_t soon; /* set of grants: the agent that is the command will ask for their values */
     struct ssh_outside ssh;
     struct inside_sockets sockets;
     struct strv env; /* NAME=value for the inside */

@@ -226,6 +226,18 @@ static void begin_gate(struct gatekeeper *g) {
     open_control(g);
 }
 
+/* An agent asks its model as soon as it has started. What that needs is made ready meanwhile. */
+void gatekeeper_begin(struct gatekeeper *g) {
+    begin_gate(g);
+    if (g->pid < 0 || !brokerkeeper_needed(g->brokers))
+        return;
+    if (gate_broker_answer(g) < 0)
+        gate_lost(g, "it did not listen");
+    for (uint32_t i = 0; i < GRANTS_MAX; i++)
+        if (g->opts.credentials->soon & UINT64_C(1) << i)
+            brokerkeeper_fetch(g->brokers, i);
+}
+
 /* In the loop ------------------------------------------------------------------------------------------------------ */
 
 static_assert((int)CONTROL_POLL_MAX + (int)ASKER_POLL_MAX + (int)BROKERKEEPER_POLL_MAX + (int)LOGIN_POLL_MAX + 2 <=

@@ -57,6 +57,8 @@ int gatekeeper_new(const struct gate_opts *opts, struct policy_files *files, str
 size_t gatekeeper_poll(struct gatekeeper *g, struct pollfd *out); /* at most GATE_POLL_MAX */
 int gatekeeper_timeout(const struct gatekeeper *g);
 void gatekeeper_handle(struct gatekeeper *g, const struct pollfd *fds, size_t n);
+/* Starts gate and broker, and fetches the values that run_credentials.soon names: there will be a connection. */
+void gatekeeper_begin(struct gatekeeper *g);
 /* bawn-init sent a connection that was asked for (INIT_MSG_INSIDE). Takes fd. */
 void gatekeeper_inside(struct gatekeeper *g, uint32_t id, int error, int fd);
 /* Ends the gate and the broker, flushes the log; then the summary can be read. */

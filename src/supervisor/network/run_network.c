@@ -67,6 +67,7 @@ int run_network_prepare(struct run_network *n, const struct settings *s, const s
     if (r < 0)
         return r;
     take_ca(n, in);
+    n->agent = in->home.agent_env;
     n->on = true;
     return 0;
 }
@@ -143,7 +144,10 @@ int run_network_begin(struct run_network *n, const struct run_network_opts *o, s
     for (size_t i = 0; i < INSIDE_SOCKETS; i++)
         closep(&n->credentials.sockets.fd[i]); /* not used over a byte link: no one would answer */
     g.asker = n->asker;
-    return gatekeeper_new(&g, &n->files, &n->gate, err);
+    r = gatekeeper_new(&g, &n->files, &n->gate, err);
+    if (r == 0 && n->agent)
+        gatekeeper_begin(n->gate);
+    return r;
 }
 
 void run_network_end(struct run_network *n) {

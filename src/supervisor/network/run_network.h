@@ -23,6 +23,7 @@ struct run_network {
     struct castock ca;
     struct run_credentials credentials;
     char *state;
+    bool agent;              /* the command is one */
     int meter;               /* of BAWN_METER; 0: none */
     char name[80];           /* for the log */
     struct asker *asker;     /* NULL: there is no one to ask */
