@@ -153,7 +153,7 @@ static int make_grants(struct run_credentials *c, const struct settings *s, cons
     return r;
 }
 
-/* Only what costs the user nothing: a store may ask him something, and a login has to be renewed over the network. */
+/* Only what costs the user nothing: another store may ask a question, and a login has to be renewed over the network. */
 static bool is_for_agent(const struct credential *c, const struct strv *variables) {
     for (size_t i = 0; c->store == STORE_FILE && !c->token_url && i < variables->len; i++)
         if (credential_has_variable(c, variables->v[i]))
