@@ -44,7 +44,7 @@ static NORETURN void fail(const struct init *in, const struct err *err) {
 }
 
 static int read_start(struct init *in, struct err *err) {
-    const char *proxy = getenv("BAWN_PROXY"); /* the only variable that we have, if any: launch.c */
+    const char *proxy = getenv("BAWN_PROXY"); /* spec/init-protocol.md */
     struct stat st;
     size_t len = 0;
     int r;

@@ -16,7 +16,7 @@ def test_tools_work_and_credentials_stay_out(user_runner, deny):
     r = run(user_runner, deny, path, "cargo", "sh", "-c", 'python3 -c "import sys; print(sys.prefix)"; echo "$BAWN"')
     assert (r.rc, r.out.decode()) == (0, f"{user_runner.home}/.pyenv/versions/3.99.1\nlandlock\n"), r
     found = user_runner.run("grep", "-rsl", homes.MARK, user_runner.home, env={"PATH": path})
-    assert found.rc == 0 and found.out.count(b"\n") > 8, found
+    assert found.rc in (0, 2) and found.out.count(b"\n") > 8, found  # 2: of the roots of sandboxes one folder cannot be read
     r = run(user_runner, deny, path, "grep", "-rsl", homes.MARK, user_runner.home)
     assert (r.rc, r.out) == (2, b""), r
     r = run(user_runner, deny, path, "sh", "-c", f"touch {user_runner.home}/.cargo/bin/new")

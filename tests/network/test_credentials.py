@@ -137,18 +137,21 @@ def test_command_store_once_for_many_requests(net):
     assert b"credentials: key 8 times (ok.example.com)" in r.err, r
 
 
+KEPT = ("live", "roots")  # for the runs that there are, and for the next ones (spec/sandbox-folder.md)
+
+
 def test_nothing_is_left(net):
     define(net, key=KEY)
     run = net.runner.mkdir(net.runner.home / "run", 0o700)
     net.sandbox("sh", "-c", "curl -sS https://ok.example.com/; ls /run/bawn", allow=["ok.example.com"], env={**ENV, "XDG_RUNTIME_DIR": str(run)})
-    assert [f for f in (run / "bawn").iterdir() if f.name != "live"] == [] and list((run / "bawn" / "live").iterdir()) == []
+    assert [f for f in (run / "bawn").iterdir() if f.name not in KEPT] == [] and list((run / "bawn" / "live").iterdir()) == []
     p = net.popen(*net.command("sh", "-c", "echo up; sleep 100"), env={**ENV, "XDG_RUNTIME_DIR": str(run)}, stdout=subprocess.PIPE)
     assert p.stdout.readline() == b"up\n"
-    assert sorted(f.name.split("-")[0] for f in (run / "bawn").iterdir()) == ["in", "live"]
+    assert sorted(f.name.split("-")[0] for f in (run / "bawn").iterdir()) == ["in", "live", "roots"]
     p.kill()
     p.wait()
     net.sandbox("true", env={**ENV, "XDG_RUNTIME_DIR": str(run)})  # sweeps what the killed one has left
-    assert [f for f in (run / "bawn").iterdir() if f.name != "live"] == [] and list((run / "bawn" / "live").iterdir()) == []
+    assert [f for f in (run / "bawn").iterdir() if f.name not in KEPT] == [] and list((run / "bawn" / "live").iterdir()) == []
 
 
 IDP = {"hosts": ["ok.example.com"], "store": "file", "oauth": {"token_url": "https://ok.example.com/token", "client_id": "bawn",

@@ -292,6 +292,8 @@ static bool is_elsewhere(const struct container_box *b) {
     if (b->remote || b->kind->bundle || !b->folder.path ||
         !(strcasestr(said, "does not exist") || strcasestr(said, "no such file or directory")))
         return false;
+    if (strstr(said, b->init) || strstr(said, b->enter)) /* the engine looks at what is mounted in any order */
+        return true;
     for (size_t i = 0; i < b->plan.n_mounts; i++)
         if (b->plan.mounts[i].ours && strstr(said, b->plan.mounts[i].from) && access(b->plan.mounts[i].from, F_OK) == 0)
             return true;

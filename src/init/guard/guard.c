@@ -90,6 +90,7 @@ static void guard_freep(struct guard **g) {
 int guard_new(const struct init_start *s, int control, int sock, const int gate[static GUARD_GATE_FDS], struct guard **ret,
               struct err *err) {
     CLEANUP(guard_freep) struct guard *g = calloc(1, sizeof *g);
+    const char *private_dev = getenv("BAWN_PRIVATE"); /* spec/init-protocol.md */
     int r;
 
     if (!g)
@@ -101,6 +102,7 @@ int guard_new(const struct init_start *s, int control, int sock, const int gate[
     g->sock = g->files ? sock : -1;
     g->root = g->proc.own_fds = g->proc.caller = -1;
     g->self = getpid();
+    g->private_dev = private_dev ? (dev_t)strtoull(private_dev, NULL, 10) : 0;
     g->born_ns = guard_clock_ns(CLOCK_REALTIME_COARSE);
     g->umask_.start = g->umask_.now = (mode_t)s->umask & 0777;
     g->umask_.varies = !g->files; /* umask(2) does not come here then */

@@ -17,24 +17,26 @@
 #include "proto/initmsg.h"
 #include "workspace/git/gitconfig_judge.h"
 
-/* Nothing that was written inside is at this path on the host: it is on the file system that the sandbox alone has, with / and /tmp, or
- * nowhere here. */
+/* Nothing that was written inside is at this path on the host: it is on the tmpfs that the sandbox alone has (/tmp and others), on the mount that
+ * is its root, or nowhere here. The root's device says nothing: it may be the disk of the workspace (jail/apply/ground.h). */
 static bool is_private(void *arg, const char *path) {
     const struct guard *g = arg;
     char at[PATH_MAX];
-    struct stat st, root;
+    uint64_t mount, root;
+    dev_t dev, root_dev;
+    int r;
 
-    if ((g->start->flags & INIT_FLAG_NO_PIDNS) || stat("/", &root) < 0 || strlen(path) >= sizeof at)
+    if ((g->start->flags & INIT_FLAG_NO_PIDNS) || stat_mount("/", &root_dev, &root) < 0 || strlen(path) >= sizeof at)
         return false;
     memcpy(at, path, strlen(path) + 1);
-    while (stat(at, &st) < 0) {
+    while ((r = stat_mount(at, &dev, &mount)) < 0) {
         char *slash = strrchr(at, '/');
 
-        if (!guard_is_absence(errno) || !slash || slash == at)
-            return guard_is_absence(errno);
+        if (!guard_is_absence(-r) || !slash || slash == at)
+            return guard_is_absence(-r);
         *slash = 0;
     }
-    return st.st_dev == root.st_dev;
+    return (g->private_dev && dev == g->private_dev) || (root && mount == root);
 }
 
 static bool may_hold(void *arg, const char *rel) {

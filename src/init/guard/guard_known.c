@@ -36,10 +36,10 @@ struct born_stat {
     uint64_t ino, size, blocks, attributes_mask;
     struct born_time atime, btime, ctime, mtime;
     uint32_t rdev_major, rdev_minor, dev_major, dev_minor;
-    uint64_t unused2[14];
+    uint64_t mount, unused2[13];
 };
 static_assert(sizeof(struct born_stat) == 256, "as the kernel has it");
-enum { BORN_BASIC = 0x7ff, BORN_BTIME = 0x800 };
+enum { BORN_BASIC = 0x7ff, BORN_BTIME = 0x800, BORN_MOUNT = 0x1000 };
 
 /* As fstatat(2), which does not know when a file was born. birth_ns 0: the file system does not, either. */
 int stat_born(int dir, const char *name, int flags, struct stat *ret, uint64_t *ret_birth_ns) {
@@ -58,6 +58,16 @@ int stat_born(int dir, const char *name, int flags, struct stat *ret, uint64_t *
                          .st_mtim = {.tv_sec = x.mtime.sec, .tv_nsec = x.mtime.nsec},
                          .st_ctim = {.tv_sec = x.ctime.sec, .tv_nsec = x.ctime.nsec}};
     *ret_birth_ns = x.mask & BORN_BTIME ? (uint64_t)x.btime.sec * SECOND_NS + x.btime.nsec : 0;
+    return 0;
+}
+
+int stat_mount(const char *path, dev_t *ret_dev, uint64_t *ret_mount) {
+    struct born_stat x;
+
+    if (syscall(SYS_statx, AT_FDCWD, path, AT_NO_AUTOMOUNT, BORN_BASIC | BORN_MOUNT, &x) < 0)
+        return -errno;
+    *ret_dev = makedev(x.dev_major, x.dev_minor);
+    *ret_mount = x.mask & BORN_MOUNT ? x.mount : 0;
     return 0;
 }
 

@@ -35,6 +35,7 @@ int spool_touch(struct guard *g, const char *rel, const struct stat *st, bool na
 /* guard_known.c */
 uint64_t time_ns(const struct timespec *t);
 int stat_born(int dir, const char *name, int flags, struct stat *ret, uint64_t *ret_birth_ns);
+int stat_mount(const char *path, dev_t *ret_dev, uint64_t *ret_mount); /* 0: the kernel does not say; -errno */
 int known_init(struct guard *g);
 bool known_has(const struct guard *g, const struct stat *st, uint64_t birth_ns);
 void known_add(struct guard *g, const struct stat *st, uint64_t birth_ns, bool hosts);

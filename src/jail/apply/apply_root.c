@@ -195,6 +195,7 @@ int root_new_tmpfs(struct launch *l) {
     char size[32], inodes[32];
     uint64_t n = l->plan->private_size / BYTES_PER_INODE;
     const struct fs_param params[] = {{"size", size}, {"nr_inodes", inodes}, {"mode", "0755"}};
+    struct stat st;
     int fd;
 
     snprintf(size, sizeof size, "%" PRIu64, l->plan->private_size);
@@ -202,6 +203,8 @@ int root_new_tmpfs(struct launch *l) {
     fd = mount_new("tmpfs", params, ARRAY_LEN(params), ATTR_NOSUID_NODEV);
     /* Ubuntu's AppArmor restriction lets the user namespace be made and then refuses everything in it. */
     l->no_userns = fd == -EPERM || fd == -EACCES;
+    if (fd >= 0 && fstat(fd, &st) == 0)
+        l->private_dev = st.st_dev;
     return fd < 0 ? err_sys(&l->err, fd, "sandbox root: mount tmpfs") : fd;
 }
 

@@ -2,6 +2,7 @@
 /* Starts a sandbox: clone, namespaces, mounts, fences, bawn-init. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -105,7 +106,9 @@ int apply_fds(struct launch *l) {
 
 int apply_exec(struct launch *l) {
     static char *const plain[] = {"bawn-init", NULL}, *const linked[] = {"bawn-init", "--link", NULL};
-    static char *const nothing[] = {NULL}, *const proxy[] = {"BAWN_PROXY=http://127.0.0.1:15001", NULL};
+    static char proxy[] = "BAWN_PROXY=http://127.0.0.1:15001";
+    char private_dev[40];
+    char *const envp[] = {private_dev, l->named_ports ? proxy : NULL, NULL};
     sigset_t mask = l->old_mask;
     int fd = dup3(l->child_init_fd, FD_FIRST_CLOSED, O_CLOEXEC), r;
 
@@ -116,11 +119,12 @@ int apply_exec(struct launch *l) {
     r = fd_close_from(FD_FIRST_CLOSED + 1);
     if (r < 0)
         return err_sys(&l->err, r, "close other descriptors");
+    snprintf(private_dev, sizeof private_dev, "BAWN_PRIVATE=%" PRIu64, l->private_dev);
     clock_pass(l->not_before_ns); /* most of the wait was for something */
     sigprocmask(SIG_SETMASK, &mask, NULL);
     prctl(PR_SET_DUMPABLE,
           0); /* of our parent, too, whose memory this is: it may come to that later than the command to its work */
-    syscall(SYS_execveat, FD_FIRST_CLOSED, "", l->linked ? linked : plain, l->named_ports ? proxy : nothing, AT_EMPTY_PATH);
+    syscall(SYS_execveat, FD_FIRST_CLOSED, "", l->linked ? linked : plain, envp, AT_EMPTY_PATH);
     return err_sys(&l->err, -errno, "execute bawn-init");
 }
 
@@ -366,6 +370,7 @@ int jail_launch(struct launch *l, struct err *err) {
     l->pid = l->pidfd = l->userns = l->lower = l->run = l->idmap.fd = l->ground_tree = -1;
     l->err = (struct err){0};
     l->no_userns = l->no_netns = l->made_attached = false;
+    l->private_dev = 0;
     /* The child, on our memory, must be able to open its own /proc/self/uid_map; otherwise no process reads ours. */
     prctl(PR_SET_DUMPABLE, 1);
     r = launch_with_trees(l, err);
