@@ -88,6 +88,19 @@ def test_a_folder_that_the_host_opens_later_is_watched(runner, marker, tree, mod
 
 
 @pytest.mark.parametrize("mode", ["direct", "ro"])
+def test_a_folder_that_was_closed_at_the_start(runner, marker, tree, mode):
+    """Claim: a folder that could not be read at the start is not shown; once the host opens it, it is watched and then shown."""
+    runner.mkdir(runner.workspace / "shut", 0)
+    with Inside(runner, mode) as inside:
+        settle(runner, inside)
+        (runner.workspace / "shut").chmod(0o755)
+        appear(runner, "shut/plain.txt", "plain")
+        appear(runner, "shut/.env", marker)
+        shown(inside, "shut/plain.txt")
+        hidden(runner, inside, "shut/.env", marker)
+
+
+@pytest.mark.parametrize("mode", ["direct", "ro"])
 def test_a_descriptor_of_a_closed_folder_leads_to_nothing(runner, marker, tree, mode):
     """Claim: a folder's descriptor from before it was covered does not show what comes into it later."""
     grab = "[fd for fd in [os.open('shut', os.O_PATH)]][0]"

@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -184,17 +185,23 @@ static bool is_ending(int pidfd) {
     return process_is_exiting(pidfd) || poll(&p, 1, ENDING_MS) == 1;
 }
 
-/* Only a cover of ours, from make_covers(). */
+/* Ours have no mode at all. They are from make_covers(), or from the start: then they may be of a root on disk (ground.h), which is read-only. */
+static bool is_cover(int at) {
+    struct statfs fs;
+    struct stat st;
+
+    return is_mounted_on(at) && fstat(at, &st) == 0 && (st.st_mode & 07777) == 0 && fstatfs(at, &fs) == 0 &&
+           (fs.f_type == TMPFS_MAGIC || fs.f_flags & ST_RDONLY);
+}
+
 static int uncover(int top, const char *path) {
     CLEANUP(closep) int at = safepath_open(top, path, O_PATH);
     CLEANUP(closep) int parent = -1;
     const char *name;
-    struct statfs fs;
-    struct stat st;
 
     if (at < 0)
         return is_gone(at) ? 0 : at;
-    if (!is_mounted_on(at) || fstat(at, &st) < 0 || fstatfs(at, &fs) < 0 || fs.f_type != TMPFS_MAGIC || (st.st_mode & 07777))
+    if (!is_cover(at))
         return 0;
     parent = open_parent(top, path, O_RDONLY, &name);
     if (parent < 0)
