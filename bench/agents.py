@@ -9,6 +9,7 @@ import importlib.util
 import os
 import pathlib
 import resource
+import select
 import shutil
 import statistics
 import subprocess
@@ -20,6 +21,7 @@ from stage import ROOT
 
 TESTS = os.path.join(ROOT, "tests")
 INSIDE, OUTSIDE = "inside", "outside"
+HANGS = 300  # seconds
 RATIO = 1.1  # the bar: a loop inside, times outside
 
 
@@ -58,7 +60,11 @@ def loop(tests, net, start):
     for left in net.runner.workspace.iterdir():
         left.unlink() if not left.is_dir() else shutil.rmtree(left)
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    done = start().end()
+    run = start()
+    process = os.pidfd_open(run.process.pid)
+    select.select([process], [], [], HANGS)  # Popen.wait() with a limit looks only every 50 ms
+    os.close(process)
+    done = run.end()
     wall, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.rc or tests.model_servers.MARKER.encode() + b" read it" not in done.out:
         raise RuntimeError(f"exit status {done.rc}: {' '.join(done.err.decode(errors='replace').split())[-300:]}")
