@@ -140,12 +140,13 @@ def listing(c, top):
 
 def figures(path, pid, top, runs, execs, clients, n_streams):
     """All of it: a dictionary."""
-    c, found = Client(path), {}
+    found = {}
     run = request("POST", "/v1/runs", {"command": ["true"], "wait": 60})
     load(path, clients, 20 * clients, run, b'"done"')
     found["memory_before"] = memory(pid)
     found["runs"], found["runs_ms"] = load(path, clients, runs, run, b'"done"')
     found["memory_after"] = memory(pid)
+    c = Client(path)  # not before: a connection on which nothing happens for a minute is closed
     box = c.call("POST", "/v1/sandboxes", {})["id"]
     found["execs"], found["execs_ms"] = load(path, clients, execs, request("POST", f"/v1/sandboxes/{box}/exec", {"command": ["true"]}), b'"status":0')
     c.call("DELETE", f"/v1/sandboxes/{box}")

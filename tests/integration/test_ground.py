@@ -2,6 +2,7 @@
 """The ground of a root (src/jail/apply/ground.h): made once, shared, never written by a sandbox, never taken away from one that runs."""
 import os
 import shutil
+import struct
 import subprocess
 
 import pytest
@@ -92,6 +93,13 @@ def test_without_one_the_root_is_in_memory(runner, spoil):
     spoil(runner)
     assert ground(runner) is None
     assert runner.bawn("run", "--", "sh", "-c", "cat /etc/hostname; ls -d /usr/bin; touch /x").out == b"bawn\n/usr/bin\n"
+
+
+def test_runs_of_a_service_have_none(runner):
+    meter = runner.write("../meter", struct.pack("=8sQQQ", b"bawnmet1", 0, 2**64 - 1, 0))
+    r = runner.bawn("run", "--", "sh", "-c", ROOT_OF, env={"BAWN_METER": str(meter)})
+    assert r.rc == 0 and b" - tmpfs " in r.out, r
+    assert not roots(runner).exists()
 
 
 def test_a_runtime_folder_that_is_not_there_is_not_made(runner):

@@ -54,6 +54,11 @@ static bool can_have(const struct plan *p) {
     return true;
 }
 
+/* A run of a service (spec/gate-protocol.md) has a workspace of its own, and so a root that no other has: a ground would be made for it alone. */
+static bool is_of_service(char *const *environ_) {
+    return paths_getenv(environ_, "BAWN_METER");
+}
+
 static void place_add(struct ground_making *m, struct ground_place place) {
     sha256_add(&m->hash, &place.kind, sizeof place.kind);
     sha256_add(&m->hash, &place.mode, sizeof place.mode);
@@ -229,7 +234,7 @@ int ground_take(const struct plan *p, char *const *environ_, struct ground *ret)
     CLEANUP(making_done) struct ground_making m = {0};
     CLEANUP(freep) char *runtime = NULL, *folder = NULL;
     char name[SHA256_HEX_SIZE];
-    int r = can_have(p) ? runtime_folder(environ_, &runtime) : -EOPNOTSUPP;
+    int r = can_have(p) && !is_of_service(environ_) ? runtime_folder(environ_, &runtime) : -EOPNOTSUPP;
 
     if (r < 0 || !runtime)
         return r < 0 ? r : -ENOENT;

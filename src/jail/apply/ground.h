@@ -10,7 +10,8 @@
  * Removing a mount point unmounts what is there, in other namespaces too. So a sandbox has a shared lock on its ground, and only grounds
  * without one are removed.
  *
- * A plan that has anything in its root which is made anew for each sandbox, or that writes to it, has no ground: its root is in memory.
+ * A plan that has anything in its root which is made anew for each sandbox, or that writes to it, has no ground: its root is in memory. So have
+ * runs of a service, which do not come again.
  */
 #pragma once
 
