@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@
 #include "os/sock.h"
 #include "service/core/core.h"
 
-enum { BACKLOG = 512, KEY_MAX = 256 * 1024 };
+enum { BACKLOG = 512, KEY_MAX = 256 * 1024, LOCK_WAIT_MS = 2000, LOCK_NAP_MS = 10 };
 
 /* -- folders ------------------------------------------------------------------------------------------------------------------ */
 
@@ -44,13 +45,25 @@ static int open_dir(const char *path, int at, const char *name, mode_t mode, str
     return fd;
 }
 
+/* A child of one that was killed has the lock, too, until it executes its program. */
+static int lock_soon(int fd) {
+    uint64_t until = clock_ms() + LOCK_WAIT_MS;
+
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK || clock_ms() >= until)
+            return -errno;
+        poll(NULL, 0, LOCK_NAP_MS);
+    }
+    return 0;
+}
+
 /* Held as long as we live: two bawnd on one database would both start what waits. */
 static int lock_state(int state, const char *path, struct err *err) {
     int fd = openat(state, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
     if (fd < 0)
         return err_sys(err, -errno, "open '%s/lock'", path);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+    if (lock_soon(fd) < 0) {
         close(fd);
         return err_set(err, -EBUSY, "another bawnd uses '%s'", path);
     }
