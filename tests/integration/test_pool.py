@@ -62,6 +62,17 @@ def wait_gone(pid):
             assert select.select([fd], [], [], HANG)[0], f"process {pid} goes on"
 
 
+def test_a_remote_in_tmp(runner):
+    """git may name what the sandbox alone has (117), which a root from the pool is not."""
+    script = "git init -q . && git init -q --bare /tmp/r.git && git remote add mine /tmp/r.git && git remote add other /usr/r.git"
+    with pool(runner, "-n", "4"):
+        assert runner.bawn("run", "--", "true").rc == 0
+        wait_template(runner)
+        r = runner.bawn("run", "--workspace", "direct", "--", "sh", "-c", script)
+    config = (runner.workspace / ".git/config").read_text()
+    assert r.rc != 0 and "/tmp/r.git" in config and "/usr/r.git" not in config, r
+
+
 def normalised(text):
     text = re.sub(r"^\d+ \d+ \d+:\d+ ", "", text, flags=re.M)  # mountinfo: ids and device numbers are new in every sandbox
     text = re.sub(r"(mnt|net|user|uts|ipc|pid|cgroup|time)(_for_children)?:\[\d+\]", r"\1:[N]", text)
