@@ -77,11 +77,14 @@ def one(tests, net, models, name, rounds):
     env = agent.set_secret(net, key)
     ways = {OUTSIDE: lambda: agent.start_outside(net, key), INSIDE: lambda: agent.start_inside(net, env)}
     found = {way: [] for way in ways}
-    for i in range(rounds + 1):  # the first makes the agent's folders
-        for way, start in ways.items():
-            took = loop(tests, net, start)
-            if i:
-                found[way].append(took)
+    try:
+        for i in range(rounds + 1):  # the first makes the agent's folders
+            for way, start in ways.items():
+                took = loop(tests, net, start)
+                if i:
+                    found[way].append(took)
+    finally:
+        net.bawn("secret", "rm", agent.preset["secret"]["name"], env=env)  # two agents have the same
     return {**{way: {k: statistics.median(s[k] for s in v) for k in ("wall", "cpu")} for way, v in found.items()},
             **{f"{k}_ratio": statistics.median(a[k] / b[k] for a, b in zip(found[INSIDE], found[OUTSIDE])) for k in ("wall", "cpu")}}
 

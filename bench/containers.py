@@ -21,7 +21,7 @@ def ours(engine):
 def commands(stage, place, engine, env):
     """The first run makes the image."""
     before = ["env", *(f"{k}={v}" for k, v in env.items())]
-    mine = [*before, stage.bawn, "run", "-q", "--engine", engine, "--", "/usr/bin/true"]
+    mine = [*before, stage.bawn, "run", "-q", "-C", place.empty, "--engine", engine, "--", "/usr/bin/true"]
     how = place.popen_as()
     done = subprocess.run(mine, capture_output=True, text=True, check=False, **how)
     if done.returncode != 0:

@@ -26,7 +26,7 @@ def socket_of(place, name):
 
 
 def bawn(stage, place, *words, check=True):
-    done = subprocess.run([stage.bawn, *words], capture_output=True, text=True, **place.popen_as())
+    done = subprocess.run([stage.bawn, *words], capture_output=True, text=True, **place.popen_empty())
     if check and done.returncode != 0:
         raise RuntimeError(f"bawn {' '.join(words)}: {done.stderr.strip()}")
     return done
@@ -184,6 +184,7 @@ def crowd(stage, place, effort):
         return {"n": len(names), "kib": kib, "ps_ms": sorted(times)[len(times) // 2], "start_ms": started * 1000 / len(names)}
     finally:
         bawn(stage, place, "rm", "--force", *names, check=False)
+        settled_kib()  # what is measured next does not pay for it
 
 
 def measure(stage, place, effort, say):

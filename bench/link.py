@@ -92,7 +92,7 @@ def compare(bawn, how, rounds, requests, bulk):
 
 def measure(stage, place, effort, say):
     say(f"as {place.name}: the byte link")
-    return compare(stage.bawn, place.popen_as(), effort.gateway_rounds, effort.rounds, effort.big_megabytes << 21)
+    return compare(stage.bawn, place.popen_empty(), effort.gateway_rounds, effort.rounds, effort.big_megabytes << 21)
 
 
 def main():

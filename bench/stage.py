@@ -37,6 +37,11 @@ class Place:
     def workspace(self):
         return os.path.join(self.directory, "workspace")
 
+    @property
+    def empty(self):
+        """Another workspace, for what would copy or watch the trees of the first one."""
+        return os.path.join(self.directory, "empty")
+
     def own(self, *paths):
         if os.geteuid() == 0:
             for path in paths:
@@ -53,6 +58,9 @@ class Place:
         if os.geteuid() == 0:
             identity = {"user": self.uid, "group": self.gid, "extra_groups": []}
         return {"cwd": self.workspace, "env": self.environment(), "stdin": subprocess.DEVNULL, **identity}
+
+    def popen_empty(self):
+        return {**self.popen_as(), "cwd": self.empty}
 
     def in_view(self, argv):
         """The same behind without_hybrid(), which only root can do: argv and arguments for subprocess."""
@@ -131,7 +139,7 @@ class Stage:
 
     def make_place(self, column, entry):
         place = Place(column, entry.pw_name, entry.pw_uid, entry.pw_gid, os.path.join(self.directory, column))
-        for path in (place.directory, place.home, place.workspace):
+        for path in (place.directory, place.home, place.workspace, place.empty):
             os.mkdir(path, 0o755)
             place.own(path)
         place.mounts = mounts.mounts(self.bawn, place)

@@ -131,7 +131,7 @@ struct guard {
     struct guard_mounts mounts;
     uint64_t born_ns; /* as files are stamped */
     dev_t root_dev;
-    dev_t private_dev; /* the tmpfs with /tmp and all that only this sandbox has; 0: it has none */
+    dev_t private_dev;       /* the tmpfs with /tmp and all that only this sandbox has; 0: it has none */
     struct guard_seen known; /* keys of the files that were made or opened for writing inside */
     struct guard_share *share;
     size_t share_room;

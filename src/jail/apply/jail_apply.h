@@ -45,11 +45,11 @@ struct launch {
     int root_fd, child_init_fd, workspace_fd;
     int made_fd; /* where places are made until the root is sealed: the root, or, of a template or with a ground, the private areas */
     uint64_t private_dev; /* the tmpfs that this sandbox alone has, as st_dev */
-    bool made_attached; /* it is not the root, and is mounted below /proc */
-    int ground_tree;    /* by root: the ground's mount, made before the clone; -1: none */
-    int userns;         /* with several ids: made before the clone; -1: the child makes its own */
-    int lower, run;     /* overlay: the workspace, the run's folder; detached */
-    int home_fd;        /* a persistent home, once it is there; -1: not yet */
+    bool made_attached;   /* it is not the root, and is mounted below /proc */
+    int ground_tree;      /* by root: the ground's mount, made before the clone; -1: none */
+    int userns;           /* with several ids: made before the clone; -1: the child makes its own */
+    int lower, run;       /* overlay: the workspace, the run's folder; detached */
+    int home_fd;          /* a persistent home, once it is there; -1: not yet */
     struct {
         int file, dir;
     } cover; /* what hidden things are covered by */
