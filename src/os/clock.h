@@ -38,5 +38,5 @@ enum clock_format {
 };
 enum { CLOCK_TEXT_SIZE = 32, CLOCK_ISO_SECONDS = 19 /* length of the text without fraction and Z */ };
 
-/* In UTC. Returns ret; "" for a year of more than four digits. */
+/* In UTC. Returns ret. */
 const char *clock_text(uint64_t wall_ns, enum clock_format f, char ret[static CLOCK_TEXT_SIZE]);
