@@ -67,8 +67,6 @@ const struct engine_ops *engine_better(unsigned keeps) {
     return NULL;
 }
 
-static const char *const helper_places[] = {"", "../libexec/bawn/"};
-
 void sandbox_close_listeners(struct sandbox *sb) {
     for (size_t i = 0; i < ARRAY_LEN(sb->net); i++)
         closep(&sb->net[i]);
@@ -78,26 +76,31 @@ void sandbox_close_listeners(struct sandbox *sb) {
         closep(&sb->shown[i]);
 }
 
+/* Our folder, or the one beside it: `dir` ends with a slash. Without "..", because engines name a path they cannot mount by its shortest form. */
+static const char *const helper_places[] = {"", "libexec/bawn/"};
+
+static int open_helper(const char *dir, size_t place, const char *name, char *ret_path, size_t size) {
+    int fd;
+
+    if ((size_t)snprintf(ret_path, size, "%s%s%s", dir, helper_places[place], name) >= size)
+        return -ENAMETOOLONG;
+    fd = open(ret_path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    return fd < 0 ? -errno : fd;
+}
+
 int engine_helper(const char *name, char *ret_path, size_t size) {
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    char *slash;
+    char dir[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", dir, sizeof dir - 1);
+    int r = -ENOENT;
 
     if (n < 0)
         return -errno;
-    self[n] = 0;
-    slash = strrchr(self, '/');
-    if (!slash)
-        return -ENOENT;
-    slash[1] = 0;
-    for (size_t i = 0; i < ARRAY_LEN(helper_places); i++) {
-        int fd;
-
-        if ((size_t)snprintf(ret_path, size, "%s%s%s", self, helper_places[i], name) >= size)
-            return -ENAMETOOLONG;
-        fd = open(ret_path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-        if (fd >= 0 || errno != ENOENT)
-            return fd >= 0 ? fd : -errno;
+    for (size_t i = 0; r == -ENOENT && i < ARRAY_LEN(helper_places); i++) {
+        while (n > 0 && dir[n - 1] != '/')
+            n--;
+        dir[n] = 0;
+        r = open_helper(dir, i, name, ret_path, size);
+        n = n > 1 ? n - 1 : n;
     }
-    return -ENOENT;
+    return r;
 }

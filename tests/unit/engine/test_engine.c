@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -172,6 +173,32 @@ static void test_helper(void **state) {
     assert_int_equal(engine_helper("sh", tiny, sizeof tiny), -ENAMETOOLONG);
 }
 
+/* podman says what it cannot mount without the "..", and by that we know that it is on another machine (container.c). */
+static void test_helper_of_an_installation(void **state) {
+    char self[4096], parent[4096], dir[4200], ours[4300], path[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    int fd;
+
+    assert_true(n > 0);
+    self[n] = 0;
+    *strrchr(self, '/') = 0;
+    snprintf(parent, sizeof parent, "%.*s/libexec", (int)(strrchr(self, '/') - self), self);
+    snprintf(dir, sizeof dir, "%s/bawn", parent);
+    snprintf(ours, sizeof ours, "%s/helper-of-test-engine", dir);
+    mkdir(parent, 0755);
+    mkdir(dir, 0755);
+    fd = open(ours, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+    assert_true(fd >= 0);
+    close(fd);
+    fd = engine_helper("helper-of-test-engine", path, sizeof path);
+    unlink(ours);
+    rmdir(dir);
+    rmdir(parent);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_string_equal(path, ours);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_find),
@@ -182,6 +209,7 @@ int main(void) {
         cmocka_unit_test(test_fake_answers),
         cmocka_unit_test(test_finish_what_never_started),
         cmocka_unit_test(test_helper),
+        cmocka_unit_test(test_helper_of_an_installation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
