@@ -51,6 +51,8 @@ int runsc_start(const struct engine_request *req, struct sandbox *sb, struct err
         l.pids = TASKS_BASE + TASKS_EACH * l.pids;
     r = engine_make_cgroup(&l, true, sb, err);
     sb->cgroup.enforces.pids = false;
+    if (!sb->cgroup.why[0])
+        snprintf(sb->cgroup.why, sizeof sb->cgroup.why, "gVisor has none for processes");
     return r < 0 ? r : container_start(&container_gvisor, req, sb, err);
 }
 
