@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -259,4 +260,21 @@ int process_end(pid_t pid) {
 
 int process_exit_status(int wait_status) {
     return WIFSIGNALED(wait_status) ? PROCESS_SIGNALLED + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+/* Memory ----------------------------------------------------------------------------------------------------------- */
+
+enum { STACK_NEAR = 16 * 1024 /* left alone: this call, and those that it makes */, STACK_USED = 1024 * 1024 };
+
+/* The stack grows down; what is below us is garbage. Below its mapping there is nothing, and the kernel passes over that. */
+static void drop_stack(void) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t end = ((uintptr_t)__builtin_frame_address(0) - STACK_NEAR) & ~(page - 1);
+
+    madvise((void *)(end - STACK_USED), STACK_USED, MADV_DONTNEED);
+}
+
+void process_give_memory_back(void) {
+    malloc_trim(0);
+    drop_stack();
 }

@@ -52,3 +52,6 @@ int process_wait_cpu(pid_t pid, uint64_t *ret_us);
 /* What a shell would have as $?: the exit status, or PROCESS_SIGNALLED + the signal that ended it. */
 enum { PROCESS_SIGNALLED = 128 };
 int process_exit_status(int wait_status);
+
+/* Before a long wait: gives back what is free in the heap, and the stack that earlier work has used. */
+void process_give_memory_back(void);

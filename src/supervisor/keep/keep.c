@@ -3,7 +3,6 @@
  * takes everything down again. */
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -205,7 +204,6 @@ void keep_is_running(struct keeper *k) {
     if (keep_answer(k, 0, NULL) < 0)
         keep_stop(k, -1, "the process that started it has ended");
     castock_refill(&k->session.network.ca);
-    malloc_trim(0); /* hundreds of us may wait at once */
 }
 
 /* Nothing inside runs any more when clients get the end of their jobs. */

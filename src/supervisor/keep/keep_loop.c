@@ -12,6 +12,7 @@
 #include "os/clock.h"
 #include "os/evloop.h"
 #include "os/fd.h"
+#include "os/process.h"
 #include "os/sigfd.h"
 #include "supervisor/keep/keep_priv.h"
 
@@ -92,8 +93,10 @@ static void look_inside(struct keeper *k, uint64_t now) {
         k->at.look_ms = now + LOOK_MS;
         return;
     }
-    if (empty && !k->n_running)
+    if (empty && !k->n_running) {
         session_rest(&k->session);
+        process_give_memory_back();
+    }
     k->at.look_ms = k->session.watch.paused || k->n_running ? 0 : now + LOOK_IDLE_MS;
 }
 

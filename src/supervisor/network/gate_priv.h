@@ -85,7 +85,7 @@ struct gate_outcome {
 };
 
 struct gate_requests {
-    struct gate_outcome v[GATE_OUTCOMES];
+    struct gate_outcome *v; /* GATE_OUTCOMES; NULL until something is asked for */
     uint32_t last;
     char note[600];   /* of the last answer, for the human who gave it */
     uint64_t once_ms; /* when rules for once end; 0: there are none */

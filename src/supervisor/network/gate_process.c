@@ -96,6 +96,7 @@ void gatekeeper_free(struct gatekeeper *g) {
     gate_rules_done(&g->rules);
     netcount_done(&g->count);
     netlog_free(g->log);
+    free(g->requests.v);
     free(g);
 }
 

@@ -90,21 +90,30 @@ int gate_request_event(struct gatekeeper *g, const struct gate_msg *m) {
 /* -- from a client outside ------------------------------------------------------------------------------------------------ */
 
 static struct gate_outcome *request_find(struct gatekeeper *g, uint32_t number) {
-    struct gate_outcome *o = &g->requests.v[number % GATE_OUTCOMES];
+    struct gate_outcome *o = g->requests.v ? &g->requests.v[number % GATE_OUTCOMES] : NULL;
 
-    return number && o->number == number ? o : NULL;
+    return o && number && o->number == number ? o : NULL;
+}
+
+/* The place of the next one. NULL: no memory. */
+static struct gate_outcome *request_room(struct gatekeeper *g, uint32_t number) {
+    if (!g->requests.v)
+        g->requests.v = calloc(GATE_OUTCOMES, sizeof *g->requests.v);
+    return g->requests.v ? &g->requests.v[number % GATE_OUTCOMES] : NULL;
 }
 
 void gate_command_request(struct gatekeeper *g, const json_t *request, struct buf *answer) {
     struct gate_msg m = {.type = GATE_MSG_REQUEST, .value = GATE_REQUEST_OUTSIDE, .id = g->requests.last + 1};
-    struct gate_outcome *o = &g->requests.v[m.id % GATE_OUTCOMES];
+    struct gate_outcome *o = request_room(g, m.id);
     const char *value = json_get_text(request, "value"), *why = NULL;
     struct jsonout j = {.to = answer, .compact = true};
 
     snprintf(m.method, sizeof m.method, "%s", json_get_text(request, "kind"));
     snprintf(m.path, sizeof m.path, "%s", value);
     snprintf(m.pattern, sizeof m.pattern, "%s", json_get_text(request, "reason"));
-    if (strlen(value) >= sizeof m.path)
+    if (!o)
+        why = "no memory for it";
+    else if (strlen(value) >= sizeof m.path)
         why = "\"value\" is too long";
     else if (gatemsg_sane(&m) < 0)
         why = "it cannot be read";

@@ -6,6 +6,9 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -271,6 +274,65 @@ static void test_start_time_of_a_liar(void **state) {
     prctl(PR_SET_NAME, old);
 }
 
+enum { DEEP = 512 * 1024, PIECE = 8 * 1024, PIECES = 200, TEXT = 256 };
+
+/* Of the mapping of that name. */
+static long dirty_kib(const char *name) {
+    FILE *f = fopen("/proc/self/smaps", "re");
+    char line[TEXT];
+    bool ours = false;
+    long sum = 0, n;
+
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        if (strchr(line, '-') && strchr(line, '-') < strchr(line, ' '))
+            ours = strstr(line, name) != NULL;
+        else if (ours && sscanf(line, "Private_Dirty: %ld", &n) == 1)
+            sum += n;
+    }
+    fclose(f);
+    return sum;
+}
+
+__attribute__((noinline)) static long use_stack(void) {
+    volatile char room[DEEP];
+
+    memset((void *)room, 7, sizeof room);
+    return dirty_kib("[stack]");
+}
+
+static void test_stack_is_given_back(void **state UNUSED) {
+    volatile char live[TEXT];
+    long used = use_stack();
+
+    memset((void *)live, 5, sizeof live);
+    assert_true(used >= DEEP / 1024);
+    process_give_memory_back();
+    assert_true(dirty_kib("[stack]") <= used - DEEP / 1024 + 64);
+    for (size_t i = 0; i < sizeof live; i++)
+        assert_int_equal(live[i], 5);
+    assert_true(use_stack() >= DEEP / 1024); /* and it can be used again */
+}
+
+static void test_heap_is_given_back(void **state UNUSED) {
+    char *pieces[PIECES];
+    long used;
+
+    for (size_t i = 0; i < PIECES; i++) {
+        pieces[i] = malloc(PIECE);
+        assert_non_null(pieces[i]);
+        memset(pieces[i], 1, PIECE);
+    }
+    used = dirty_kib("[heap]");
+    for (size_t i = 0; i < PIECES - 1; i++) /* the last one is in the way of a smaller heap */
+        free(pieces[i]);
+    process_give_memory_back();
+    if (used) /* AddressSanitizer has a heap of its own */
+        assert_true(dirty_kib("[heap]") <= used - PIECES * PIECE / 1024 / 2);
+    assert_int_equal(pieces[PIECES - 1][PIECE - 1], 1);
+    free(pieces[PIECES - 1]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shared_memory),
@@ -283,6 +345,8 @@ int main(void) {
         cmocka_unit_test(test_leftover),
         cmocka_unit_test(test_exiting),
         cmocka_unit_test(test_start_time_of_a_liar),
+        cmocka_unit_test(test_stack_is_given_back),
+        cmocka_unit_test(test_heap_is_given_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
