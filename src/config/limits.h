@@ -14,6 +14,8 @@ struct limits {
     uint64_t timeout_ms;
 };
 
+#define LIMITS_MEMORY_USUAL (4ull << 30) /* if nobody says anything */
+
 /* Home and /tmp up to this size are in memory. Filling them must end in "no space left", not in the OOM killer. */
 static inline uint64_t limits_tmp_in_memory(const struct limits *l) {
     const uint64_t least = 1 << 20; /* tmpfs takes 0 for "no limit" */

@@ -59,7 +59,7 @@ static int set_built_in(struct settings *s, struct err *err) {
     *s = (struct settings){
         .mode = MODE_AUTO,
         .limits.cpus_milli = 2000,
-        .limits.memory = 4ull << 30,
+        .limits.memory = LIMITS_MEMORY_USUAL,
         .limits.pids = 256,
         .limits.disk = 20ull << 30,
         .net.mode = NETWORK_LIST,

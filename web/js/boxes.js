@@ -109,7 +109,7 @@ function tile(name) {
 
 export function boxesPage(main, signal) {
   const fault = faultLine(), list = h("ul", { class: "boxes", "aria-label": "Sandboxes" }), none = h("div", { class: "card", hidden: true });
-  const tiles = [tile("Running now"), tile("Waiting in the queue"), tile("Runs in this hour"), tile("CPU in this hour"), tile("Memory asked for")];
+  const tiles = [tile("Running now"), tile("Waiting in the queue"), tile("Runs in this hour"), tile("CPU in this hour"), tile("Memory limits")];
   const make = () => button("New sandbox", { kind: "main-action" }, (e) => act(e.currentTarget, () => post("/v1/sandboxes", {}), "The sandbox runs."));
   none.append(empty("No sandboxes yet", "A sandbox stays until it is stopped: commands, agents and terminals work in it, behind the same walls.", make()));
   main.append(head("Sandboxes", "What runs, and what it uses of its limits.", [make()]), fault.el, h("div", { class: "tiles" }, tiles.map((t) => t.el)), none, list);

@@ -100,7 +100,7 @@ export function plot(title, names, format) {
     // series: arrays of numbers or nulls, the newest last
     update(series, span) {
       const all = series.flat().filter((v) => v !== null && isFinite(v));
-      const top = all.length ? axis(Math.max(...all, 1e-6)) : 1;
+      const most = Math.max(0, ...all), top = most > 0 ? axis(most) : 1;
       for (const [f, label] of grid) setText(label, format(top * f));
       setText(since, "−" + seconds(span));
       series.forEach((values, i) => {

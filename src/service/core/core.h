@@ -46,7 +46,7 @@ struct tenant {
     struct strv env;
     struct live_run *first, *last; /* its queue */
     size_t running, queued, boxes;
-    uint64_t memory; /* of what runs */
+    uint64_t memory, box_memory; /* of runs, of sandboxes that run */
     struct hour_use use;
     int meter;     /* what its gates count (os/meter.h); -1: not opened */
     uint64_t disk; /* bytes, when it was last measured */
@@ -167,6 +167,8 @@ struct tenant *core_tenant(struct core *c, const char *name); /* NULL: there is 
 struct tenant *core_tenant_of_uid(struct core *c, uid_t uid,
                                   struct err *err); /* made if users may; NULL with err->code 0: they may not */
 int core_tenants_load(struct core *c, struct err *err);
+/* What its sandboxes take of its quotas, by their rows. Not counted up and down: clients go, and starts fail. */
+int core_count_boxes(struct core *c, struct tenant *t, struct err *err);
 int core_tenant_add(struct core *c, struct tenant_row *row, struct tenant **ret, struct err *err); /* takes what is in row */
 void core_tenant_remove(struct core *c, struct tenant *t);
 void core_tenant_trash(struct core *c, const struct tenant *t);           /* its folder */
@@ -206,6 +208,9 @@ int core_add_run(struct core *c, struct live_run *r,
 void core_release_run(struct core *c, struct live_run *r); /* of its hold */
 int core_load_runs(struct core *c, struct err *err);
 int core_pick_runs(struct core *c, struct err *err);
+/* The limit on memory of a run or sandbox, as far as the request says; at most MEMORY_COUNTED_MAX, as which "no limit" counts. */
+#define MEMORY_COUNTED_MAX (1ull << 50)
+uint64_t core_request_memory(const struct buf *request);
 void core_start_runs(struct core *c);
 void core_end_run(struct core *c, struct live_run *r);    /* its row says how; it is freed */
 void core_cancel_run(struct core *c, struct live_run *r); /* it may be freed */

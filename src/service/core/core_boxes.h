@@ -31,11 +31,17 @@ int box_find(struct core *c, const struct tenant *t, const char *id, struct box_
 
 /* op_boxes.c: making one. True: the call was answered. */
 bool box_repeated(struct core *c, struct api_call *call);
-bool box_refused(struct core *c, struct api_call *call); /* by quotas */
+bool box_refused(struct core *c, struct api_call *call, const struct buf *request); /* by quotas */
 /* Its row and folder; b has the request, and gets the id. */
 int box_add(struct core *c, struct api_call *call, struct box_row *b, struct err *err);
+/* The worker that starts it; if there can be none it has failed. Its p->done is box_started(). */
+struct worker_plan;
+void box_begin(struct core *c, struct api_call *call, const char *id, struct worker_plan *p, unsigned status);
 /* The worker that started it has ended. */
 void box_started(struct core *c, struct core_worker *w, struct api_call *call, int status);
+
+/* Those that stopped by themselves are stopped: their memory is free again. */
+void boxes_look(struct core *c, struct tenant *t);
 
 /* A connection to the keeper's exec socket, which belongs to the tenant's user; it does not block. -errno */
 int box_connect(struct core *c, const struct tenant *t, const char *id);

@@ -14,7 +14,7 @@
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/spawn.h"
-#include "service/core/core.h"
+#include "service/core/core_boxes.h"
 
 enum {
     CLEAN_EVERY_MS = 60 * 1000,
@@ -153,6 +153,9 @@ void core_clean_times(struct core *c, uint64_t now_ms) {
         remove_old(c);
         start_cleaner(c);
         core_measure_soon(c);
+        for (size_t i = 0; i < c->n_tenants; i++)
+            if (c->tenants[i]->row.quotas[QUOTA_MEMORY] != QUOTA_NONE && c->tenants[i]->box_memory)
+                boxes_look(c, c->tenants[i]);
     }
     if (!c->measure_at_ms || c->measure_at_ms > now_ms)
         return;

@@ -15,6 +15,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "config/limits.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/sock.h"
@@ -89,7 +90,8 @@ static bool fits_quota(const struct tenant *t, const struct live_run *r) {
 
     if (q[QUOTA_RUNNING] != QUOTA_NONE && t->running + t->boxes >= q[QUOTA_RUNNING])
         return false;
-    return q[QUOTA_MEMORY] == QUOTA_NONE || t->memory + r->memory <= q[QUOTA_MEMORY] || t->running == 0;
+    return q[QUOTA_MEMORY] == QUOTA_NONE || t->memory + t->box_memory + r->memory <= q[QUOTA_MEMORY] ||
+           t->memory + t->box_memory == 0; /* the quota was more when the run came */
 }
 
 /* The next tenant, from the one whose turn it is, that has a run that may start. */
@@ -160,12 +162,20 @@ void core_start_runs(struct core *c) {
 
 /* -- new and old ------------------------------------------------------------------------------------------------------------- */
 
+uint64_t core_request_memory(const struct buf *request) {
+    CLEANUP(freep) char *text = NULL;
+    struct err ignored = {0};
+    uint64_t bytes;
+
+    if (taskreq_get(request, "shape.limits.memory", &text) < 0 || !text || parse_size(text, &bytes, &ignored) < 0)
+        return LIMITS_MEMORY_USUAL;
+    return bytes ? MIN_OF(bytes, MEMORY_COUNTED_MAX) : MEMORY_COUNTED_MAX;
+}
+
 static void index_run(struct core *c, struct live_run *r) {
-    CLEANUP(freep) char *memory = NULL;
     size_t i = bucket_of(r->row.id);
 
-    if (taskreq_get(&r->row.request, "shape.limits.memory", &memory) == 0 && memory)
-        parse_size(memory, &r->memory, NULL);
+    r->memory = core_request_memory(&r->row.request);
     r->bucket_next = c->buckets[i];
     c->buckets[i] = r;
 }

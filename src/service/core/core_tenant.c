@@ -108,6 +108,17 @@ static int load_tenant(struct tenant_row *row, void *arg) {
     return remember_tenant(l->core, row, NULL, l->err);
 }
 
+int core_count_boxes(struct core *c, struct tenant *t, struct err *err) {
+    int r = ledger_ask(&c->db, LEDGER_BOX_LIVE, err, "t", t->row.name);
+
+    if (r >= 0 && (r = ledger_next(&c->db, LEDGER_BOX_LIVE, err)) > 0) {
+        t->boxes = (size_t)ledger_int(&c->db, LEDGER_BOX_LIVE, 0);
+        t->box_memory = (uint64_t)ledger_int(&c->db, LEDGER_BOX_LIVE, 1);
+    }
+    ledger_end(&c->db, LEDGER_BOX_LIVE);
+    return r;
+}
+
 static int load_use(struct core *c, struct tenant *t, uint64_t now_ns, struct err *err) {
     int r = ledger_ask(&c->db, LEDGER_RUN_SINCE, err, "ti", t->row.name, (int64_t)(now_ns - HOUR_PARTS * MINUTE_NS));
 
@@ -116,11 +127,7 @@ static int load_use(struct core *c, struct tenant *t, uint64_t now_ns, struct er
                  &(struct usage_part){.runs = 1, .cpu_us = (uint64_t)ledger_int(&c->db, LEDGER_RUN_SINCE, 1)});
     ledger_end(&c->db, LEDGER_RUN_SINCE);
     r = r < 0 ? r : traffic_load(c, t, now_ns, err);
-    r = r < 0 ? r : ledger_ask(&c->db, LEDGER_BOX_LIVE, err, "t", t->row.name);
-    if (r >= 0 && (r = ledger_next(&c->db, LEDGER_BOX_LIVE, err)) > 0)
-        t->boxes = (size_t)ledger_int(&c->db, LEDGER_BOX_LIVE, 0);
-    ledger_end(&c->db, LEDGER_BOX_LIVE);
-    return r;
+    return r < 0 ? r : core_count_boxes(c, t, err);
 }
 
 int core_tenants_load(struct core *c, struct err *err) {

@@ -34,6 +34,10 @@ const char *const ledger_migrations[] = {
     " PRIMARY KEY (tenant, minute)) STRICT, WITHOUT ROWID;"
     "INSERT INTO traffic SELECT tenant, created / 60000000000, sum(out) FROM runs WHERE out > 0 AND tenant IN (SELECT name FROM tenants)"
     " GROUP BY 1, 2;",
+
+    /* The limit on memory of a sandbox; those that were made before count nothing. */
+    "ALTER TABLE boxes ADD COLUMN memory INTEGER NOT NULL DEFAULT 0;"
+    "CREATE INDEX boxes_use ON boxes (tenant, state, memory);",
 };
 const int ledger_version = ARRAY_LEN(ledger_migrations);
 
@@ -80,13 +84,15 @@ const char *const ledger_statements[LEDGER_STATEMENTS] = {
     [LEDGER_KEY_ADD] = "INSERT INTO keys (tenant, key, hash, object, created) VALUES (?, ?, ?, ?, ?)",
     [LEDGER_KEY_GET] = "SELECT hash, object FROM keys WHERE tenant = ?1 AND key = ?2 AND created >= ?3",
     [LEDGER_KEY_OLD] = "DELETE FROM keys WHERE created < ?",
-    [LEDGER_BOX_ADD] = "INSERT INTO boxes (id, tenant, state, created, request) VALUES (?, ?, ?, ?, ?)",
+    [LEDGER_BOX_ADD] = "INSERT INTO boxes (id, tenant, state, created, request, memory) VALUES (?, ?, ?, ?, ?, ?)",
     [LEDGER_BOX_GET] = "SELECT seq, id, tenant, state, created, reason, request FROM boxes WHERE id = ?2 AND tenant = ?1",
     [LEDGER_BOX_LIST] =
         "SELECT seq, id, tenant, state, created, reason, request FROM boxes WHERE tenant = ?1 AND seq < ?2 ORDER BY seq DESC",
     [LEDGER_BOX_STATE] = "UPDATE boxes SET state = ?3, reason = ?4 WHERE id = ?2 AND tenant = ?1",
     [LEDGER_BOX_REMOVE] = "DELETE FROM boxes WHERE id = ?2 AND tenant = ?1",
-    [LEDGER_BOX_LIVE] = "SELECT count(*) FROM boxes WHERE tenant = ? AND state <> 4", /* of those that did not fail */
+    [LEDGER_BOX_LIVE] = /* those that did not fail, and the memory of those that run */
+    "SELECT count(*), CAST(total(memory) FILTER (WHERE state < 3) AS INTEGER) FROM boxes WHERE tenant = ? AND state <> 4",
+    [LEDGER_BOX_RUNNING] = "SELECT id FROM boxes WHERE tenant = ? AND state = 1",
     [LEDGER_BOX_STATES] = "SELECT state, count(*) FROM boxes GROUP BY state",
     [LEDGER_BOX_COUNT] = "SELECT count(*) FROM boxes WHERE tenant = ?",
 };

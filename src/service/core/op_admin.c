@@ -48,7 +48,7 @@ static void tenant_json(const struct core *c, const struct tenant *t, struct buf
     jsonout_u64(&j, quota_names[QUOTA_QUEUED], t->queued);
     jsonout_u64(&j, quota_names[QUOTA_RUNS], use.runs);
     jsonout_u64(&j, quota_names[QUOTA_CPU], use.cpu_us / 1000000);
-    jsonout_u64(&j, quota_names[QUOTA_MEMORY], t->memory);
+    jsonout_u64(&j, quota_names[QUOTA_MEMORY], MIN_OF(t->memory + t->box_memory, MEMORY_COUNTED_MAX));
     jsonout_u64(&j, quota_names[QUOTA_DISK], t->disk);
     jsonout_u64(&j, quota_names[QUOTA_OUT], use.sent);
     jsonout_close(&j, '}');

@@ -100,6 +100,13 @@ static void answer_box(struct api_call *call, unsigned status, const struct box_
     call_json(call, status, &out);
 }
 
+static void recount(struct core *c, struct tenant *t) {
+    struct err err = {0};
+
+    if (core_count_boxes(c, t, &err) < 0)
+        core_log(c, "error", "database", "", "%s", err.msg);
+}
+
 static void set_state(struct core *c, struct tenant *t, const char *id, enum box_row_state state, const char *reason) {
     struct err err = {0};
 
@@ -107,6 +114,7 @@ static void set_state(struct core *c, struct tenant *t, const char *id, enum box
                                                     reason && reason[0] ? reason : NULL) < 0)
         core_log(c, "error", "database", id, "%s", err.msg);
     core_event(c, t, "sandbox", id, box_state_names[state], reason);
+    recount(c, t);
 }
 
 /* What the row says may be old: the sandbox may have stopped by itself. */
@@ -120,6 +128,28 @@ static void look_at_box(struct core *c, struct tenant *t, struct box_row *b) {
         return;
     b->state = BOX_ROW_STOPPED;
     set_state(c, t, b->id, BOX_ROW_STOPPED, "it has stopped by itself");
+}
+
+void boxes_look(struct core *c, struct tenant *t) {
+    CLEANUP(strv_done) struct strv ids = {0};
+    struct err err = {0};
+    int r = ledger_ask(&c->db, LEDGER_BOX_RUNNING, &err, "t", t->row.name);
+
+    while (r >= 0 && (r = ledger_next(&c->db, LEDGER_BOX_RUNNING, &err)) > 0) {
+        char id[RANDID_SIZE];
+
+        ledger_chars(&c->db, LEDGER_BOX_RUNNING, 0, id, sizeof id);
+        r = strv_add(&ids, id);
+    }
+    ledger_end(&c->db, LEDGER_BOX_RUNNING);
+    if (r < 0)
+        core_log(c, "error", "database", "", "%s", err.msg);
+    for (size_t i = 0; i < ids.len; i++) {
+        CLEANUP(box_row_done) struct box_row b = BOX_ROW_INIT;
+
+        if (box_find(c, t, ids.v[i], &b) > 0)
+            look_at_box(c, t, &b);
+    }
 }
 
 /* -- operations --------------------------------------------------------------------------------------------------------------- */
@@ -174,8 +204,6 @@ void box_started(struct core *c, struct core_worker *w, struct api_call *call, i
 
     if (status)
         worker_reason(w, reason, sizeof reason);
-    else
-        w->tenant->boxes += call && call->status == 201;
     set_state(c, w->tenant, w->id, status ? BOX_ROW_FAILED : BOX_ROW_RUNNING, reason);
     if (!call)
         return;
@@ -210,13 +238,22 @@ static void fill_box(struct core *c, struct api_call *call, const struct box_row
         strv_add(&p.argv, c->conf.bawn) < 0) {
         strv_done(&p.argv);
         call_fail(call, API_PROBLEM_INTERNAL, "the sandbox's folder cannot be used");
+        set_state(c, call->tenant, b->id, BOX_ROW_FAILED, "its folder cannot be used");
         return;
     }
     p.program = program;
     p.in = request;
     p.cwd = cwd;
     p.done = source_done;
-    worker_start(c, call, b->id, &p);
+    if (worker_start(c, call, b->id, &p) < 0)
+        set_state(c, call->tenant, b->id, BOX_ROW_FAILED, "its workspace could not be filled");
+}
+
+void box_begin(struct core *c, struct api_call *call, const char *id, struct worker_plan *p, unsigned status) {
+    p->stays = true;
+    call->status = status;
+    if (worker_start(c, call, id, p) < 0)
+        set_state(c, call->tenant, id, BOX_ROW_FAILED, "it could not be started");
 }
 
 static void start_box(struct core *c, struct api_call *call, const char *id, const struct buf *request, unsigned status) {
@@ -227,13 +264,12 @@ static void start_box(struct core *c, struct api_call *call, const char *id, con
     if (cwd < 0 || taskreq_start_argv(request, id, &p.argv, &err) < 0) {
         strv_done(&p.argv);
         call_fail(call, API_PROBLEM_INTERNAL, "the sandbox's folder or request is damaged");
+        set_state(c, call->tenant, id, BOX_ROW_FAILED, "its folder or request is damaged");
         return;
     }
     p.cwd = cwd;
-    p.stays = true;
     p.done = box_started;
-    call->status = status;
-    worker_start(c, call, id, &p);
+    box_begin(c, call, id, &p, status);
 }
 
 /* The same request with the same key is the same sandbox. */
@@ -258,15 +294,26 @@ bool box_repeated(struct core *c, struct api_call *call) {
     return n != 0;
 }
 
-bool box_refused(struct core *c, struct api_call *call) {
+/* It needs a place among what runs, and its memory. */
+static bool quota_refuses(struct api_call *call, bool place, const struct buf *request) {
     const struct tenant *t = call->tenant;
+    const uint64_t *q = t->row.quotas, memory = core_request_memory(request);
 
+    if (place && q[QUOTA_RUNNING] != QUOTA_NONE && t->running + t->boxes >= q[QUOTA_RUNNING])
+        call_retry(call, API_PROBLEM_QUOTA, 5, "this tenant has as many runs and sandboxes as it may have");
+    else if (q[QUOTA_MEMORY] != QUOTA_NONE && t->memory + t->box_memory + memory > q[QUOTA_MEMORY])
+        call_retry(call, API_PROBLEM_QUOTA, 5,
+                   "what this tenant runs may not have so much memory: stop a sandbox, or ask for less");
+    else
+        return false;
+    return true;
+}
+
+bool box_refused(struct core *c, struct api_call *call, const struct buf *request) {
     if (c->draining)
         call_retry(call, API_PROBLEM_DRAINING, 5, "the service is ending");
-    else if (t->row.quotas[QUOTA_RUNNING] != QUOTA_NONE && t->running + t->boxes >= t->row.quotas[QUOTA_RUNNING])
-        call_retry(call, API_PROBLEM_QUOTA, 5, "this tenant has as many runs and sandboxes as it may have");
     else
-        return call_disk_full(call);
+        return quota_refuses(call, true, request) || call_disk_full(call);
     return true;
 }
 
@@ -283,24 +330,27 @@ int box_add(struct core *c, struct api_call *call, struct box_row *b, struct err
     r = r < 0 ? r : place_make(c, &place, err);
     closep(&place.dir);
     r = r < 0 ? r : ledger_begin(&c->db, err);
-    r = r < 0 ? r
-              : ledger_do(&c->db, LEDGER_BOX_ADD, err, "ttiib", b->id, call->tenant->row.name, (int64_t)BOX_ROW_STARTING,
-                          (int64_t)b->created_ns, buf_str(&b->request), b->request.len);
+    r = r < 0
+            ? r
+            : ledger_do(&c->db, LEDGER_BOX_ADD, err, "ttiibi", b->id, call->tenant->row.name, (int64_t)BOX_ROW_STARTING,
+                        (int64_t)b->created_ns, buf_str(&b->request), b->request.len, (int64_t)core_request_memory(&b->request));
     if (r >= 0 && key) {
         call_hash(call, hash);
         r = ledger_key_add(&c->db, call->tenant->row.name, key, hash, b->id, b->created_ns, err);
     }
-    return r < 0 ? r : 0;
+    return r < 0 ? r : core_count_boxes(c, call->tenant, err);
 }
 
 void op_box_create(struct core *c, struct api_call *call) {
     CLEANUP(box_row_done) struct box_row b = BOX_ROW_INIT;
     struct err err = {0};
 
-    if (box_repeated(c, call) || box_refused(c, call) || call_refused(call))
+    if (box_repeated(c, call) || call_refused(call))
         return;
     if (call_pack_request(call, &b.request) < 0)
         call_fail(call, API_PROBLEM_TOO_LARGE, "the request is too large");
+    else if (box_refused(c, call, &b.request))
+        return;
     else if (box_add(c, call, &b, &err) < 0)
         call_broken(call, &err);
     else if (call_text(call, API_FIELD_SHAPE_SOURCE_GIT) || call_text(call, API_FIELD_SHAPE_SOURCE_RUN))
@@ -317,8 +367,10 @@ void op_box_start(struct core *c, struct api_call *call) {
     look_at_box(c, call->tenant, &b);
     if (b.state == BOX_ROW_RUNNING)
         answer_box(call, 200, &b);
-    else
+    else if (b.state < BOX_ROW_STOPPED || !quota_refuses(call, b.state == BOX_ROW_FAILED, &b.request)) {
+        set_state(c, call->tenant, b.id, BOX_ROW_STARTING, NULL);
         start_box(c, call, b.id, &b.request, 200);
+    }
 }
 
 /* -- stop and rm -------------------------------------------------------------------------------------------------------------- */
@@ -342,6 +394,7 @@ static void forget_done(struct core *c, struct core_worker *w, struct api_call *
         ledger_do(&c->db, LEDGER_BOX_REMOVE, &err, "tt", w->tenant->row.name, w->id) < 0)
         core_log(c, "error", "remove", w->id, "%s", err.msg[0] ? err.msg : "its folder cannot be moved");
     core_event(c, w->tenant, "sandbox", w->id, "removed", NULL);
+    recount(c, w->tenant);
     if (call)
         call_nothing(call);
 }
@@ -360,7 +413,6 @@ static void remove_done(struct core *c, struct core_worker *w, struct api_call *
         worker_nothing(c, w, call, status);
         return;
     }
-    w->tenant->boxes -= status == 0 && w->tenant->boxes > 0;
     if (!program || strv_add(&p.argv, "bawn-task") < 0 || strv_add(&p.argv, "--forget") < 0 ||
         worker_detached(c, w->tenant, w->request, w->id, &p, &err) < 0) {
         strv_done(&p.argv);

@@ -97,7 +97,7 @@ void op_box_fork(struct core *c, struct api_call *call) {
     struct worker_plan p = WORKER_PLAN_INIT;
     struct err err = {0};
 
-    if (box_repeated(c, call) || box_refused(c, call) || !call_box(c, call, &from))
+    if (box_repeated(c, call) || !call_box(c, call, &from) || box_refused(c, call, &from.request))
         return;
     if (fork_request(call, &from.request, &b.request) < 0 || box_add(c, call, &b, &err) < 0) {
         call_broken(call, &err);
@@ -108,8 +108,6 @@ void op_box_fork(struct core *c, struct api_call *call) {
         call_fail(call, API_PROBLEM_INTERNAL, "no memory");
         return;
     }
-    p.stays = true;
     p.done = box_started;
-    call->status = 201;
-    worker_start(c, call, b.id, &p);
+    box_begin(c, call, b.id, &p, 201);
 }

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "config/limits.h"
 #include "os/clock.h"
 #include "service/core/core_boxes.h"
 #include "service/task/taskreq.h"
@@ -82,10 +83,24 @@ static bool refuse_secrets(struct api_call *call) {
     return false;
 }
 
+/* Where memory has a quota there is a limit that says what counts. */
+static void pack_memory(const struct api_call *call, struct buf *to) {
+    uint64_t most = call->tenant->row.quotas[QUOTA_MEMORY];
+    char text[24];
+
+    if (most == QUOTA_NONE || call_text(call, API_FIELD_SHAPE_LIMITS_MEMORY))
+        return;
+    snprintf(text, sizeof text, "%llu", (unsigned long long)MIN_OF(most, LIMITS_MEMORY_USUAL));
+    taskreq_add(to, "shape.limits.memory", text, strlen(text));
+}
+
 int call_pack_request(const struct api_call *call, struct buf *to) {
     const struct core_class *class = class_of(call);
     int r = call_pack(&call->fields, to);
 
+    pack_memory(call, to);
+    if (r >= 0 && !buf_ok(to))
+        r = -E2BIG;
     if (!call->core->conf.n_classes || call_text(call, API_FIELD_SHAPE_SECRETS))
         return r;
     for (size_t i = 0; class && i < class->secrets.len; i++)
@@ -148,7 +163,7 @@ static bool refuse_memory(struct api_call *call) {
         call_fail_field(call, API_FIELD_SHAPE_LIMITS_MEMORY, err.msg);
         return true;
     }
-    if (most == QUOTA_NONE || bytes <= most)
+    if (most == QUOTA_NONE || (bytes && bytes <= most)) /* 0: no limit */
         return false;
     call_fail_field(call, API_FIELD_SHAPE_LIMITS_MEMORY, "is more than this tenant may use");
     return true;

@@ -87,6 +87,18 @@ static int64_t sent_by(struct ledger *l, const char *tenant) {
     return sum;
 }
 
+static int64_t boxes_of(struct ledger *l, const char *tenant) {
+    struct err err = {0};
+    int64_t n;
+
+    assert_int_equal(ledger_ask(l, LEDGER_BOX_LIVE, &err, "t", tenant), 0);
+    assert_int_equal(ledger_next(l, LEDGER_BOX_LIVE, &err), 1);
+    n = ledger_int(l, LEDGER_BOX_LIVE, 0);
+    assert_int_equal(ledger_int(l, LEDGER_BOX_LIVE, 1), 0);
+    ledger_end(l, LEDGER_BOX_LIVE);
+    return n;
+}
+
 /* With rows in it, so that a migration that drops or cannot fill a column is found. */
 static void every_version_migrates(void **state) {
     struct place *p = *state;
@@ -111,6 +123,11 @@ static void every_version_migrates(void **state) {
                     " VALUES ('run_0123456789012345678901', 'old', 3, 0, 1, 2, 3, 7, 0, 0, 0, x'41')",
                     NULL, NULL, NULL),
                 SQLITE_OK);
+        if (from >= 2)
+            assert_int_equal(
+                sqlite3_exec(db, "INSERT INTO boxes (id, tenant, state, created, request) VALUES ('box_1', 'old', 1, 1, x'')",
+                             NULL, NULL, NULL),
+                SQLITE_OK);
         if (from >= 3)
             assert_int_equal(sqlite3_exec(db, "UPDATE runs SET out = 41", NULL, NULL, NULL), SQLITE_OK);
         sqlite3_close(db);
@@ -123,6 +140,7 @@ static void every_version_migrates(void **state) {
             run_row_done(&row);
             assert_int_equal(sent_by(&l, "old"), from == 3 ? 41 : 0); /* from 4 on it is counted as it leaves */
         }
+        assert_int_equal(boxes_of(&l, "old"), from >= 2);
         add_tenant(&l, "new");
         ledger_done(&l);
     }
