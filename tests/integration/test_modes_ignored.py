@@ -52,6 +52,18 @@ def test_ignored_folders_are_named_all_else_comes_back(repository):
     assert not (repository.workspace / "sub/target/debug").exists() and not (repository.workspace / "node_modules/m/deep").exists()
 
 
+def test_what_was_only_moved_is_not_lost(repository):
+    """Recorded by name only, so the file with the new name is all there is of it."""
+    old = tree(repository.workspace / "node_modules/m")
+    run(repository, "direct", "mv node_modules/m moved; echo more >> moved/deep/er; mv sub/target/debug/x src/x; echo n > src/n; echo n > moved/n")
+    r = repository.bawn("rollback")
+    assert r.rc == 1 and b"moved/index.js" in r.out and b"src/x" in r.out, r
+    assert not (repository.workspace / "src/n").exists() and not (repository.workspace / "moved/n").exists()
+    assert version(repository.workspace / "src/x") == b"old sub/target/debug/x\n"
+    assert tree(repository.workspace / "moved").keys() == old.keys()
+    assert version(repository.workspace / "moved/deep/er") == b"old node_modules/m/deep/er\nmore\n"
+
+
 def test_the_setting_turns_it_off(repository):
     settings(repository, skip_ignored=False)
     before = tree(repository.workspace)
