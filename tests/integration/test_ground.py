@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ground of a root (src/jail/apply/ground.h): made once, shared, never written by a sandbox, never taken away from one that runs."""
 import os
+import pwd
 import shutil
 import struct
 import subprocess
+import sys
 
 import pytest
 
@@ -107,3 +109,33 @@ def test_a_runtime_folder_that_is_not_there_is_not_made(runner):
     r = runner.bawn("run", "--", "sh", "-c", ROOT_OF, env={"XDG_RUNTIME_DIR": str(missing / "runtime")})
     assert r.rc == 0 and b"/roots/" not in r.out, r
     assert not missing.exists()
+
+
+SWAP = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+print("up", flush=True)
+while True:
+    libc.renameat2(-100, sys.argv[1].encode(), -100, sys.argv[2].encode(), 2)
+"""
+
+
+def test_who_owns_a_folder_above_it_cannot_put_another_in_its_place(root_runner):
+    """After `su` $XDG_RUNTIME_DIR is another user's: the folder in it is root's, but that user may rename it."""
+    user = pwd.getpwnam("bawn-test")
+    runtime = root_runner.mkdir(root_runner.top / "runtime")
+    os.chown(runtime, user.pw_uid, user.pw_gid)
+    env = {"XDG_RUNTIME_DIR": str(runtime)}
+    assert root_runner.bawn("run", "--", "true", env=env).rc == 0
+    name, = os.listdir(runtime / "bawn/roots")
+    shutil.copytree(runtime / "bawn", runtime / "evil", symlinks=True)
+    (runtime / "evil/roots" / name / "planted").write_text("planted")
+    subprocess.run(["chown", "-Rh", "bawn-test", runtime / "evil"], check=True)
+    with subprocess.Popen([sys.executable, "-c", SWAP, runtime / "bawn", runtime / "evil"], user=user.pw_uid, group=user.pw_gid, extra_groups=[],
+                          stdout=subprocess.PIPE) as swapping:
+        assert swapping.stdout.readline() == b"up\n"
+        try:
+            seen = [root_runner.bawn("run", "--", "sh", "-c", "cat /etc/hostname; cat /planted; true", env=env) for _ in range(40)]
+        finally:
+            swapping.kill()
+    assert [r for r in seen if r.rc != 0 or r.out != b"bawn\n"] == []

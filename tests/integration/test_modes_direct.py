@@ -196,6 +196,18 @@ def test_direct_rollback_has_a_budget_that_is_told(who):
     assert version(who.workspace / "small") == b"s\n" and version(who.workspace / "big") == b"1\n"
 
 
+def test_direct_rollback_leaves_what_was_moved_past_the_budget(who):
+    """There is no other copy of it."""
+    who.write(who.home / ".config/bawn/config.json", json.dumps({"sandbox": {"workspace": {"rollback": "1m"}}}))
+    for name in ("big", "moved"):
+        who.write(name, name[:1] * 3_000_000)
+    run(who, "direct", "mv big other; mv moved away; echo new > moved; echo s > small")
+    r = who.bawn("rollback")
+    assert r.rc == 1 and b"other" in r.out and b"away" in r.out, r
+    assert version(who.workspace / "other") == b"b" * 3_000_000 and version(who.workspace / "away") == b"m" * 3_000_000
+    assert not (who.workspace / "small").exists()
+
+
 def test_direct_within_the_budget_nothing_is_told(who):
     who.write("big", b"B" * 3_000_000)
     r = run(who, "direct", "echo 1 > big")

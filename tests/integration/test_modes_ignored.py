@@ -52,6 +52,37 @@ def test_ignored_folders_are_named_all_else_comes_back(repository):
     assert not (repository.workspace / "sub/target/debug").exists() and not (repository.workspace / "node_modules/m/deep").exists()
 
 
+def test_what_was_only_moved_is_not_lost(repository):
+    """Recorded by name only, so the file with the new name is all there is of it."""
+    old = tree(repository.workspace / "node_modules/m")
+    run(repository, "direct", "mv node_modules/m moved; echo more >> moved/deep/er; mv sub/target/debug/x src/x; echo n > src/n; echo n > moved/n")
+    r = repository.bawn("rollback")
+    assert r.rc == 1 and b"moved/index.js" in r.out and b"src/x" in r.out, r
+    assert not (repository.workspace / "src/n").exists() and not (repository.workspace / "moved/n").exists()
+    assert version(repository.workspace / "src/x") == b"old sub/target/debug/x\n"
+    assert tree(repository.workspace / "moved").keys() == old.keys()
+    assert version(repository.workspace / "moved/deep/er") == b"old node_modules/m/deep/er\nmore\n"
+
+
+@pytest.mark.parametrize("place", ["node_modules", "sub/target/of/x"])
+def test_a_worktree_in_an_ignored_folder_comes_back(repository, place):
+    """Its own index tracks what is in it, and what is not committed is nowhere else."""
+    git(repository, "worktree", "add", "-q", f"{place}/work", "HEAD")
+    repository.write(f"{place}/work/src/a", "not committed\n")
+    before = tree(repository.workspace / place)
+    run(repository, "direct", f"rm -rf {place}/work/.git; rm -rf {place}")
+    assert not (repository.workspace / place).exists()
+    r = repository.bawn("rollback")
+    assert tree(repository.workspace / place) == before, r
+
+
+def test_a_repository_that_the_run_makes_counts_for_nothing(repository):
+    """Or it could fill what may be stored in all with what can be made again."""
+    run(repository, "direct", "mkdir -p node_modules/repo/.git; rm node_modules/m/index.js")
+    r = repository.bawn("rollback")
+    assert r.rc == 1 and b"node_modules/m/index.js" in r.out, r
+
+
 def test_the_setting_turns_it_off(repository):
     settings(repository, skip_ignored=False)
     before = tree(repository.workspace)

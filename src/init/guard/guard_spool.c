@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
 #include <sys/xattr.h>
@@ -24,8 +25,17 @@ static void close_spool(struct guard_spool *s) {
     if (s->state == SPOOL_OPEN)
         closep(&s->fd);
     free(TAKE_PTR(s->room));
-    s->state = SPOOL_OFF;
-    s->at = 0;
+    s->state = SPOOL_OFF; /* `at` stays: so much of it counts */
+}
+
+/* Old contents of files lie behind the newest entry. A command that knew the next number could write such entries into a file. */
+static int choose_seq(uint64_t *ret) {
+    uint64_t n;
+
+    if (getrandom(&n, sizeof n, 0) != (ssize_t)sizeof n)
+        return -EIO;
+    *ret = n >> 1; /* it is never counted back to 0 */
+    return 0;
 }
 
 /* A user's limit on the size of files holds for the spool, too, and past it a signal would end us. */
@@ -40,7 +50,7 @@ static int open_spool(struct guard *g) {
     int r;
 
     s->state = SPOOL_OFF;
-    s->room = may_grow() ? malloc(SPOOL_CONTENT_MAX + 1) : NULL;
+    s->room = may_grow() && choose_seq(&s->seq) == 0 ? malloc(SPOOL_CONTENT_MAX + 1) : NULL;
     if (!s->room)
         return 0;
     r = guard_ask_spool(g, &s->fd);

@@ -262,7 +262,7 @@ static int take_tree(struct launch *l) {
 static bool has_ground(struct launch *l) {
     if (!l->ground || has_tree(l))
         return false;
-    l->root_fd = l->plan->ids.by_root ? l->ground_tree : mount_clone(AT_FDCWD, l->ground->path, false);
+    l->root_fd = l->plan->ids.by_root ? l->ground_tree : ground_mount(l->ground);
     if (l->root_fd < 0)
         l->ground = NULL;
     return l->ground;

@@ -19,6 +19,7 @@
 #include "os/dir.h"
 #include "os/fd.h"
 #include "os/hidden.h"
+#include "os/mountapi.h"
 #include "os/remove.h"
 
 enum { BOOT_SIZE = 64 };
@@ -255,6 +256,17 @@ void ground_done(struct ground *g) {
     free(TAKE_PTR(g->path));
     free(TAKE_PTR(g->kinds));
     closep(&g->lock);
+}
+
+int ground_mount(const struct ground *g) {
+    CLEANUP(closep) int tree = mount_clone(AT_FDCWD, g->path, false);
+    struct stat found, mounted;
+
+    if (tree < 0)
+        return tree;
+    if (fstat(g->lock, &found) < 0 || fstat(tree, &mounted) < 0)
+        return -errno;
+    return found.st_dev == mounted.st_dev && found.st_ino == mounted.st_ino ? TAKE_FD(tree) : -ESTALE;
 }
 
 bool ground_holds(const struct ground *g, const struct plan *p, const struct step *s) {

@@ -33,5 +33,8 @@ struct ground {
 /* The ground of this plan, made if there is none. -errno: it has none here, and that is no error. */
 int ground_take(const struct plan *p, char *const *environ_, struct ground *ret) MUST_USE;
 void ground_done(struct ground *g);
+/* A detached mount of it; -errno: it cannot be mounted here. By its path, for a descriptor from another mount namespace is none here: the folder must still be
+ * the one that was found, because who owns a folder above it can have changed the way. */
+int ground_mount(const struct ground *g);
 /* The step has nothing left to do. */
 bool ground_holds(const struct ground *g, const struct plan *p, const struct step *s);

@@ -229,7 +229,7 @@ static int idmap_optional(struct launch *l, const struct step *s) {
 /* Behind folders of root's, as our own folders are. What cannot be mounted is made in memory. */
 static void clone_ground(struct launch *l) {
     if (l->ground && !(l->blank && l->blank->tree >= 0))
-        l->ground_tree = mount_clone(AT_FDCWD, l->ground->path, false);
+        l->ground_tree = ground_mount(l->ground);
 }
 
 static int idmap_trees(struct launch *l, struct err *err) {

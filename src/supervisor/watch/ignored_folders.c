@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "base/strv.h"
+#include "os/dir.h"
 #include "os/fd.h"
 #include "os/file.h"
 #include "os/safepath.h"
@@ -17,7 +18,11 @@
 #include "workspace/hide/ignore.h"
 #include "workspace/run/journal.h"
 
-enum { FOLDERS_MAX = 100000 }; /* whose .gitignore was looked for; past it nothing new is found */
+enum {
+    FOLDERS_MAX = 100000, /* whose .gitignore was looked for; past it nothing new is found */
+    REPO_DEPTH = 3,       /* how deep in an ignored folder a repository is looked for: in all worktrees, not in all packages */
+    REPO_FOLDERS = 256
+};
 
 struct ignored_folders {
     int workspace;
@@ -27,6 +32,7 @@ struct ignored_folders {
     struct strv tracked; /* paths of the index; sorted, as git has them */
     bool have_index;
     struct strv found; /* few */
+    struct strv repos; /* ignored ones that hold a repository; few */
     char *last;        /* folder of the path that was asked for last, if it is in none */
 };
 
@@ -48,6 +54,7 @@ void ignored_folders_free(struct ignored_folders *f) {
     strv_done(&f->known);
     strv_done(&f->tracked);
     strv_done(&f->found);
+    strv_done(&f->repos);
     free(f->last);
     free(f);
 }
@@ -147,6 +154,45 @@ static bool holds_tracked(const struct ignored_folders *f, const char *folder) {
     return at < f->tracked.len && str_starts(f->tracked.v[at], inside);
 }
 
+/* One that the run has made is none. */
+static bool is_repository(const struct ignored_folders *f, const struct journal *j, const char *folder) {
+    CLEANUP(freep) char *git = str_dupf("%s/.git", folder);
+    const struct journal_entry *e = git ? journal_find(j, git) : NULL;
+    CLEANUP(closep) int fd = git && !e ? safepath_open(f->workspace, git, O_PATH) : -1;
+
+    return !git || (e ? e->kind != JOURNAL_ABSENT : fd >= 0);
+}
+
+static int add_subfolders(const struct ignored_folders *f, const char *folder, struct strv *to) {
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
+    int r = 0;
+
+    (void)dir_take(safepath_open(f->workspace, folder, O_RDONLY | O_DIRECTORY), &d);
+    while (r == 0 && to->len < REPO_FOLDERS && (e = dir_next(&d)))
+        if (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN)
+            r = strv_addf(to, "%s/%s", folder, e->d_name);
+    return r;
+}
+
+/* A worktree or a clone in an ignored folder is work of the user's: git tracks what is in it by another index. */
+static bool holds_repository(struct ignored_folders *f, const struct journal *j, const char *folder) {
+    CLEANUP(strv_done) struct strv look = {0};
+    size_t level_end = 1;
+    int r = strv_has(&f->repos, folder) ? 1 : strv_add(&look, folder);
+
+    for (size_t i = 0, depth = 0; r == 0 && i < look.len; i++) {
+        if (i == level_end) {
+            level_end = look.len;
+            depth++;
+        }
+        r = is_repository(f, j, look.v[i]) ? strv_add(&f->repos, folder) < 0 ? -ENOMEM : 1
+            : depth < REPO_DEPTH           ? add_subfolders(f, look.v[i], &look)
+                                           : 0;
+    }
+    return r != 0;
+}
+
 /* 1: all in the folder is of no weight; 0: go on below it; -1: it is no such folder, and none below it is. */
 static int judge_folder(struct ignored_folders *f, const struct journal *j, const char *folder) {
     if (ignore_match(f->rules, folder, true) != IGNORE_EXCLUDED)
@@ -155,7 +201,7 @@ static int judge_folder(struct ignored_folders *f, const struct journal *j, cons
         f->have_index = true;
         f->off = !read_index(f, j);
     }
-    if (f->off || holds_tracked(f, folder))
+    if (f->off || holds_tracked(f, folder) || holds_repository(f, j, folder))
         return -1;
     return strv_add(&f->found, folder) < 0 ? -1 : 1;
 }

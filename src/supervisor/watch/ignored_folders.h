@@ -2,7 +2,7 @@
 /*
  * Folders of the workspace that git ignored when the run began, and in which it tracks nothing: node_modules, target, build. What they hold can
  * be made again, and there is much of it; so the journal records by name only what changes in them (workspace.skip_ignored). A single file
- * that git ignores, .env say, is stored like any other.
+ * that git ignores, .env say, is stored like any other, and so is a folder with another repository in it: a worktree, a clone.
  *
  * What counts is what was there before the run: .gitignore files and the index are read from the journal if the run has changed them, else
  * from the host's side. So nothing inside can make a folder one of these.

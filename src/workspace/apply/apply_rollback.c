@@ -2,11 +2,13 @@
 /* From the journal of a run in direct mode to steps. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "os/dir.h"
 #include "os/fd.h"
 #include "workspace/apply/apply.h"
@@ -22,10 +24,13 @@ struct rollback {
     const char **paths; /* of the change set, sorted; not owned */
     size_t n_paths;
     struct strv left;
+    const struct journal_entry **lost; /* files without a stored content, by inode */
+    size_t n_lost;
     struct apply_txn txn;
 };
 
 static void rollback_done(struct rollback *rb) {
+    free(rb->lost);
     apply_txn_done(&rb->txn);
     journal_close(rb->journal);
     strv_done(&rb->left);
@@ -71,6 +76,45 @@ static int collect_paths(struct rollback *rb, const struct change_set *s, const 
     if (rb->n_paths)
         qsort(rb->paths, rb->n_paths, sizeof *rb->paths, str_compare);
     return 0;
+}
+
+/* -- files that were only moved ----------------------------------------------------------------------------------------- */
+
+static bool is_lost(const struct journal_entry *e) {
+    return e->kind == JOURNAL_FILE && e->blob == 0;
+}
+
+static int by_ino(const void *a, const void *b) {
+    const struct journal_entry *x = *(const struct journal_entry *const *)a, *y = *(const struct journal_entry *const *)b;
+
+    return (x->ino > y->ino) - (x->ino < y->ino);
+}
+
+static int find_lost(struct rollback *rb, struct err *err) {
+    for (size_t i = 0; i < journal_count(rb->journal); i++)
+        if (is_lost(journal_at(rb->journal, i)) && VEC_ADD(rb->lost, rb->n_lost, journal_at(rb->journal, i)) < 0)
+            return err_oom(err);
+    if (rb->n_lost)
+        qsort(rb->lost, rb->n_lost, sizeof *rb->lost, by_ino);
+    return 0;
+}
+
+/* A number is used again for the next file; what is older than the run is not new. */
+static bool was_there_before(const struct rollback *rb, const char *path) {
+    CLEANUP(closep) int fd = place_open(rb->workspace, path, O_PATH | O_NOFOLLOW);
+    struct statx x;
+
+    return fd >= 0 && statx(fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, STATX_BTIME, &x) == 0 && x.stx_mask & STATX_BTIME &&
+           (uint64_t)x.stx_btime.tv_sec * 1000000000 + x.stx_btime.tv_nsec < rb->rd->info.begun_ns;
+}
+
+/* The name is new, but the file is one whose content is nowhere else: it stays under this name. */
+static bool is_only_copy(const struct rollback *rb, const char *path, const struct manifest_stamp *host) {
+    const struct journal_entry key = {.ino = host->ino}, *k = &key;
+    const struct journal_entry *const *e =
+        S_ISREG(host->mode) && rb->n_lost ? bsearch(&k, rb->lost, rb->n_lost, sizeof *rb->lost, by_ino) : NULL;
+
+    return e && (((*e)->size == host->size && (*e)->mtime_ns == host->mtime_ns) || was_there_before(rb, path));
 }
 
 static bool is_planned(const struct rollback *rb, const char *path) {
@@ -135,6 +179,8 @@ static int consider_path(struct rollback *rb, const char *path, struct err *err)
         return leave_path(rb, path, err);
     if (b->kind != JOURNAL_ABSENT)
         return add_restore(rb, b, &host, err);
+    if (is_only_copy(rb, path, &host))
+        return leave_path(rb, path, err);
     return apply_txn_remove(&rb->txn, path, &host, false, err);
 }
 
@@ -211,6 +257,7 @@ static int plan_rollback(struct rollback *rb, const struct change_set *s, const 
         return err_set(err, -EINVAL, "only a run in direct mode is rolled back; this one was in %s mode",
                        workspace_mode_names[rb->rd->info.mode]);
     r = journal_open(rb->rd->fd, false, NULL, &rb->journal, err);
+    r = r < 0 ? r : find_lost(rb, err);
     r = r < 0 ? r : collect_paths(rb, s, only, err);
     for (size_t i = 0; i < rb->n_paths && r >= 0; i++)
         r = consider_path(rb, rb->paths[i], err);

@@ -55,7 +55,7 @@ struct journal {
     char *loaded; /* the file as it was when it was opened */
     struct {
         int fd;       /* for writing: what the guard puts into it is read here; -1: there is none */
-        uint64_t seq; /* of the last entry that was taken over */
+        uint64_t seq; /* of the last entry that was taken over; 0: none was, and the first one says where they begin */
         size_t at;    /* where the next one is */
         char *data;   /* what was read of it */
         size_t len;

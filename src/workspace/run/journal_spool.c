@@ -63,11 +63,11 @@ static int take_up_to(struct journal *j, size_t len, journal_spool_fn *judge, vo
     if (n < 0)
         return err_sys(err, -errno, "read the guard's spool");
     for (size_t at = 0; r == 0; at += used) {
-        used = spool_decode(j->spool.data + at, (size_t)n - at, j->spool.seq + 1, &e);
+        used = spool_decode(j->spool.data + at, (size_t)n - at, j->spool.seq ? j->spool.seq + 1 : 0, &e);
         if (used == 0)
             return 0;
         r = take_entry(j, &e, judge, arg, err);
-        j->spool.seq += r == 0;
+        j->spool.seq = r == 0 ? e.head.seq : j->spool.seq;
         j->spool.at += r == 0 ? used : 0; /* what cannot be recorded now is tried again */
     }
     return r;

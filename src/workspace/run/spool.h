@@ -5,8 +5,8 @@
  * and at the end. It is there before the change is, also after a `kill -9` of both: then readers of the journal find it.
  *
  * Entries follow each other from the beginning: struct spool_head, the path with its NUL, the content, and the head's seq once more, which is written last. A
- * spool that was taken over is written from its beginning again; the numbers tell what is new, and what is old is in the journal. In the order of the machine:
- * it never outlives the run but after a crash.
+ * spool that was taken over is written from its beginning again; the numbers tell what is new, and what is old is in the journal. They begin at random: what
+ * is old has contents of files, which the sandbox may have written. In the order of the machine: it never outlives the run but after a crash.
  */
 #pragma once
 
@@ -20,7 +20,7 @@ enum {
 };
 
 struct spool_head {
-    uint64_t seq;      /* counts up, from 1 on */
+    uint64_t seq;      /* counts up, from a random one on; not 0 */
     uint32_t mode;     /* st_mode of what is there: a file or a folder; 0: nothing */
     uint32_t named;    /* 1: by name only */
     uint32_t path_len; /* relative to the workspace, without its NUL */
