@@ -173,16 +173,15 @@ static int step_zstd(struct unpacker *u, size_t *ret, struct err *err) {
 
         if (r < 0)
             return r;
+        if (r == 0 && u->between) /* asked again, it would wait for the next frame */
+            break;
         z = ZSTD_decompressStream(u->zstd, &out, &in);
         u->in_at = in.pos;
         if (ZSTD_isError(z))
             return err_set(err, -EBADMSG, "a layer of the image is damaged: %s", ZSTD_getErrorName(z));
         u->between = z == 0;
-        if (r == 0 && out.pos == before) {
-            if (!u->between)
-                return err_set(err, -EBADMSG, "a layer of the image is cut off");
-            break;
-        }
+        if (r == 0 && out.pos == before && !u->between)
+            return err_set(err, -EBADMSG, "a layer of the image is cut off");
     }
     *ret = out.pos;
     return out.pos ? 1 : 0;

@@ -139,6 +139,27 @@ def test_packed_in_every_way(runner):
 
 def test_sparse_of_gnu(runner):
     """umoci does not know it."""
+@pytest.mark.parametrize("frames", ["one", "several", "notes", "cut"])
+def test_zstd_alone(runner, frames):
+    """No layer is there already: of one frame, of several, with frames that are notes, and cut off anywhere."""
+    layers = [base(), tar([F("t/a", b"a")]), tar([F("t/b", os.urandom(700_000) + bytes(9_000_000))]), tar([F("t/c", b"c" * 256 * 1024)])]
+    note = b"\x50\x2a\x4d\x18\x03\0\0\0abc"
+
+    def pack(layer):
+        parts = [imagekit.packed(layer[i:i + (1 << 18)], "zstd") for i in range(0, len(layer), 1 << 18)] if frames == "several" else [imagekit.packed(layer, "zstd")]
+        return b"".join([note, *parts, note]) if frames == "notes" else b"".join(parts)
+
+    blobs = [pack(layer) for layer in layers]
+    if frames == "cut":
+        blobs = [*blobs[:3], blobs[3][:-3]]
+    imagekit.write_layout(runner.top / "l", blobs, diff_ids=[imagekit.digest(x) for x in layers], how="zstd", packed_already=range(4))
+    r = runner.bawn("image", "pull", imagekit.share(runner.top / "l"), "-t", "t/x")
+    assert r.rc == (125 if frames == "cut" else 0) and (b"layer 4 of 4: a layer of the image is cut off" in r.err) == (frames == "cut"), r
+    if frames != "cut":
+        r = runner.bawn("run", "--network", "none", "--image", "t/x", "--", "sh", "-c", "cat /t/a; stat -c %s /t/b /t/c")
+        assert r.out == b"a9700000\n262144\n", r
+
+
     imagekit.make_image(runner, "t/x", [base(), holes(["--format=gnu"])])
     r = runner.bawn("run", "--network", "none", "--image", "t/x", "--", "cat", "/t/sparse")
     assert r.out == bytes(1 << 20) + b"middle" + bytes((2 << 20) - 6)
