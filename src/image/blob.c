@@ -258,6 +258,7 @@ int blob_unpack(const struct image_blob *b, const char *diff_id, struct image_la
     CLEANUP(tar_done) struct tar t = {.more = unpacker_more, .arg = &u};
     int r = unpacker_begin(&u, err);
 
+    l->ceiling = u.ceiling;
     while (r >= 0 && (r = tar_next(&t, err)) > 0)
         r = image_layer_apply(l, &t, err);
     r = r < 0 ? r : unpacker_end(&u, diff_id, err);

@@ -46,6 +46,7 @@ struct image_layer {
     int top;          /* the folder that is being filled */
     const int *below; /* the layers under it, the next one first */
     size_t n_below;
+    uint64_t ceiling; /* of what it takes of them: LAYER_RATIO_MAX holds for a layer's hard links, too */
 
     /* results */
     uint64_t entries, bytes;
@@ -53,6 +54,7 @@ struct image_layer {
     /* its own */
     char parent[TAR_PATH_MAX + 1], parent_real[TAR_PATH_MAX + 1]; /* as entries name it, and where it is; that is open */
     int parent_fd;
+    uint64_t copied;
     struct layer_time *times; /* of folders: set when nothing changes in them any more */
     size_t n_times;
     char real[TAR_PATH_MAX + 1]; /* scratch: where the last walk led */

@@ -12,12 +12,11 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "image/image_layer.h"
-#include "os/copy.h"
 #include "os/fd.h"
 #include "os/remove.h"
 #include "os/safepath.h"
 
-enum { HOLE_MIN = 4096 };
+enum { HOLE_MIN = 4096, COPY_PART = 64 * 1024 };
 
 static const char wh[] = ".wh.", wh_opaque[] = ".wh..wh..opq", wh_aufs[] = ".wh..wh.";
 
@@ -213,10 +212,40 @@ static int make_other(struct image_layer *l, const struct tar_entry *e, const st
     if (r == 0 && utimensat(p->dir, p->name, times, AT_SYMLINK_NOFOLLOW) < 0 && errno != EINVAL)
         r = -errno;
     return r < 0 ? err_sys(err, r, "make '%.200s'", e->path) : 0;
+/* Where data begins at or after `at`; `size`: nothing but a hole. */
+static uint64_t find_data(int fd, uint64_t at, uint64_t size) {
+    off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+
+    return data >= 0 ? MIN_OF((uint64_t)data, size) : errno == ENXIO ? size : at;
+}
+
+/* Holes stay holes: a file of a layer below may be all hole, and each hard link to one would fill the disk with it. */
+static int copy_data(struct image_layer *l, int from, int to, uint64_t size) {
+    unsigned char part[COPY_PART];
+    uint64_t end = 0;
+    ssize_t n;
+
+    for (uint64_t at = find_data(from, 0, size); at < size; at = find_data(from, at + (uint64_t)n, size)) {
+        int r;
+
+        n = fd_pread_full(from, part, (size_t)MIN_OF(size - at, (uint64_t)COPY_PART), (off_t)at);
+        if (n <= 0)
+            return n < 0 ? (int)n : -EIO;
+        l->copied += (uint64_t)n;
+        if (l->copied > l->ceiling)
+            return -EFBIG;
+        r = write_piece(to, part, (size_t)n, at, &end);
+        if (r < 0)
+            return r;
+    }
+    return end != size && ftruncate(to, (off_t)size) < 0 ? -errno : 0;
+}
+
 }
 
 /* A file of a layer below that gets a second name here: it comes into this layer first, as overlayfs would do it. */
 static int copy_up(struct image_layer *l, const struct entry_place *p) {
+    int r;
     CLEANUP(closep) int from = layers_open_file(l->below, l->n_below, p->real), to = -1, found = layer_find_below(l, p->real);
     struct stat st;
 
@@ -226,9 +255,8 @@ static int copy_up(struct image_layer *l, const struct entry_place *p) {
     if (to < 0)
         return -errno;
     l->bytes += (uint64_t)st.st_size;
-    if (copy_content(from, to, LAYER_BYTES_MAX, NULL) < 0 || futimens(to, (struct timespec[]){st.st_atim, st.st_mtim}) < 0)
-        return -EIO;
-    return 0;
+    r = copy_data(l, from, to, (uint64_t)st.st_size);
+    return r < 0 ? r : futimens(to, (struct timespec[]){st.st_atim, st.st_mtim}) < 0 ? -errno : 0;
 }
 
 static void place_real(const struct image_layer *l, struct entry_place *p) {
@@ -251,6 +279,9 @@ static int make_hard_link(struct image_layer *l, const struct tar_entry *e, stru
     if (!from.name[0])
         return err_set(err, -EBADMSG, "the layer has a hard link '%.200s' to a folder", e->path);
     r = fstatat(from.dir, from.name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+    if (r == -EFBIG)
+        return err_set(err, r, "a layer takes more than %llu bytes of those below: it is made to fill the disk",
+                       (unsigned long long)l->ceiling);
     if (r == -ENOENT && (r = copy_up(l, &from)) == 0)
         r = fstatat(from.dir, from.name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
     if (r == -ENOENT || (r == 0 && layer_is_whiteout(st.st_mode, st.st_rdev)))
