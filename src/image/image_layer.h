@@ -76,6 +76,8 @@ int layer_add_time(struct image_layer *l, const char *path, int64_t s, uint32_t 
 int layer_make_opaque(int dir, const char *name);
 bool layer_is_whiteout(mode_t mode, dev_t rdev);
 void layer_forget_parent(struct image_layer *l);
+/* It is looked for again; what is open stays open for the entry that is being made. */
+void layer_doubt_parent(struct image_layer *l);
 
 /* A file of the image as it is when all layers are stacked: top first. -ENOENT. Links are followed inside the image. */
 int layers_open_file(const int *layers, size_t n, const char *path);

@@ -46,13 +46,9 @@ static int clear_place(struct image_layer *l, const struct entry_place *p) {
 
     if (fstatat(p->dir, p->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : -errno;
-    if (S_ISDIR(st.st_mode)) {
-        int r = remove_tree(p->dir, p->name);
-
-        if (l->parent_fd >= 0 && str_below(l->parent, p->path))
-            layer_forget_parent(l);
-        return r;
-    }
+    layer_doubt_parent(l);
+    if (S_ISDIR(st.st_mode))
+        return remove_tree(p->dir, p->name);
     return unlinkat(p->dir, p->name, 0) < 0 ? -errno : 1;
 }
 
@@ -183,6 +179,7 @@ static int make_folder(struct image_layer *l, struct tar *t, const struct entry_
     if (r >= 0 && cleared > 0)
         r = layer_make_opaque(p->dir, p->name);
     r = r < 0 ? r : folder_attributes(l, t, p);
+    layer_doubt_parent(l); /* it may be in the place of a link of a layer below, through which that was found */
     return r < 0 ? err_sys(err, r, "make the folder '%.200s'", t->entry.path) : 0;
 }
 
@@ -208,10 +205,13 @@ static int make_other(struct image_layer *l, const struct tar_entry *e, const st
     struct timespec times[2];
     int r = try_twice(l, p, e->type == TAR_SYMLINK ? make_symlink : make_fifo, e);
 
+    layer_doubt_parent(l);
     entry_times(e, times);
     if (r == 0 && utimensat(p->dir, p->name, times, AT_SYMLINK_NOFOLLOW) < 0 && errno != EINVAL)
         r = -errno;
     return r < 0 ? err_sys(err, r, "make '%.200s'", e->path) : 0;
+}
+
 /* Where data begins at or after `at`; `size`: nothing but a hole. */
 static uint64_t find_data(int fd, uint64_t at, uint64_t size) {
     off_t data = lseek(fd, (off_t)at, SEEK_DATA);
@@ -241,13 +241,11 @@ static int copy_data(struct image_layer *l, int from, int to, uint64_t size) {
     return end != size && ftruncate(to, (off_t)size) < 0 ? -errno : 0;
 }
 
-}
-
 /* A file of a layer below that gets a second name here: it comes into this layer first, as overlayfs would do it. */
 static int copy_up(struct image_layer *l, const struct entry_place *p) {
-    int r;
     CLEANUP(closep) int from = layers_open_file(l->below, l->n_below, p->real), to = -1, found = layer_find_below(l, p->real);
     struct stat st;
+    int r;
 
     if (found < 0 || fstat(found, &st) < 0 || !S_ISREG(st.st_mode) || from < 0)
         return -ENOENT;
@@ -279,11 +277,11 @@ static int make_hard_link(struct image_layer *l, const struct tar_entry *e, stru
     if (!from.name[0])
         return err_set(err, -EBADMSG, "the layer has a hard link '%.200s' to a folder", e->path);
     r = fstatat(from.dir, from.name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+    if (r == -ENOENT && (r = copy_up(l, &from)) == 0)
+        r = fstatat(from.dir, from.name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
     if (r == -EFBIG)
         return err_set(err, r, "a layer takes more than %llu bytes of those below: it is made to fill the disk",
                        (unsigned long long)l->ceiling);
-    if (r == -ENOENT && (r = copy_up(l, &from)) == 0)
-        r = fstatat(from.dir, from.name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
     if (r == -ENOENT || (r == 0 && layer_is_whiteout(st.st_mode, st.st_rdev)))
         return err_set(err, -EBADMSG, "the layer has a hard link '%.200s' to '%.200s', which is not there", e->path, e->target);
     if (r == 0 && S_ISDIR(st.st_mode))

@@ -44,6 +44,8 @@ CASES = {
     "links on the way": [tar([D("t/usr"), D("t/usr/lib", 0o711), L("t/lib", "usr/lib"), L("t/abs", "/t/usr"), L("t/up", "../../../t/usr")]),
                          tar([F("t/lib/a", b"1"), F("t/abs/b", b"2"), F("t/up/c", b"3"), F("t/abs/lib/d", b"4")])],
     "links in one layer": [tar([L("t/a", "b"), L("t/b", "c"), D("t/c"), F("t/a/x", b"x"), L("t/dangling", "new/dir"), F("t/dangling/y", b"y")])],
+    "a link of the root that changes": [tar([D("t/a"), D("t/b"), L("l", "t/a"), F("l/1", b"1"), L("l", "t/b"), F("l/2", b"2"), D("l"), F("l/3", b"3")])],
+    "a link of the root below that changes": [tar([D("t/a"), D("t/b"), L("l", "t/a"), L("m", "t/a")]), tar([F("l/1", b"1"), L("l", "t/b"), F("l/2", b"2"), F("m/3", b"3"), D("m"), F("m/4", b"4")])],
     "a link becomes a folder": [tar([D("t/real"), L("t/d", "real"), F("t/real/old")]), tar([D("t/d"), F("t/d/new")])],
     "kinds that change": [tar([F("t/a", b"file"), D("t/b"), F("t/b/x"), L("t/c", "a"), D("t/e"), F("t/e/y")]),
                           tar([D("t/a"), F("t/a/in"), F("t/b", b"file"), F("t/c", b"file"), L("t/e", "a")])],
@@ -137,8 +139,6 @@ def test_packed_in_every_way(runner):
     assert r.out == bytes(range(256)) * 5000
 
 
-def test_sparse_of_gnu(runner):
-    """umoci does not know it."""
 @pytest.mark.parametrize("frames", ["one", "several", "notes", "cut"])
 def test_zstd_alone(runner, frames):
     """No layer is there already: of one frame, of several, with frames that are notes, and cut off anywhere."""
@@ -160,6 +160,8 @@ def test_zstd_alone(runner, frames):
         assert r.out == b"a9700000\n262144\n", r
 
 
+def test_sparse_of_gnu(runner):
+    """umoci does not know it."""
     imagekit.make_image(runner, "t/x", [base(), holes(["--format=gnu"])])
     r = runner.bawn("run", "--network", "none", "--image", "t/x", "--", "cat", "/t/sparse")
     assert r.out == bytes(1 << 20) + b"middle" + bytes((2 << 20) - 6)
