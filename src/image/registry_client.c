@@ -320,6 +320,7 @@ static size_t fetched_as(const struct pull *p, size_t i) {
 
 int registry_begin_layers(struct pull *p, struct err *err) {
     struct registry *g = p->registry;
+    bool any = false; /* not by the sizes, which the manifest may call 0 */
     pthread_t thread;
     int r = 0;
 
@@ -328,8 +329,9 @@ int registry_begin_layers(struct pull *p, struct err *err) {
         g->layers[i].r = 1;
         g->layers[i].wanted = p->layers[i] < 0 && fetched_as(p, i) == i;
         p->progress.total += g->layers[i].wanted ? p->manifest.parts[i].size : 0;
+        any |= g->layers[i].wanted;
     }
-    for (int i = 0; r == 0 && p->progress.total && i < FETCHERS; i++)
+    for (int i = 0; r == 0 && any && i < FETCHERS; i++)
         r = pthread_create(&thread, NULL, fetcher, p);
     return r ? err_sys(err, -r, "start a thread") : 0;
 }

@@ -312,6 +312,26 @@ def test_wrong_bytes(runner, layout):
     assert names(runner)[1] == {"layers": 2, "configs": 1, "refs": 1, "partial": 0, "pulls": 0}
 
 
+def test_layers_of_no_size(runner, layout):
+    """A manifest that calls its layers empty is wrong, and nothing waits for them."""
+    def how(h, kind):
+        if kind != "manifests":
+            return False
+        index = json.loads((layout / "index.json").read_text())["manifests"][0]["digest"]
+        manifest = json.loads((layout / "blobs/sha256" / index[7:]).read_text())
+        for part in manifest["layers"]:
+            part["size"] = 0
+        return h.send(200, json.dumps(manifest).encode())
+
+    with Trouble(layout, how) as server:
+        p = runner.popen(runner.path, "image", "pull", server.ref, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        try:
+            err = p.communicate(timeout=120)[1]
+        finally:
+            p.kill()
+        assert p.returncode == 125 and b"wrong digest" in err, err
+
+
 def test_clear_text_is_for_this_machine_only(runner, layout):
     """No redirect, and no token server, leads to another host without TLS; nothing but loopback is asked without it."""
     with Trouble(layout, lambda h, kind: kind == "blobs" and h.send(307, Location="ftp://127.0.0.1/x")) as server:
