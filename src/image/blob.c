@@ -173,16 +173,15 @@ static int step_zstd(struct unpacker *u, size_t *ret, struct err *err) {
 
         if (r < 0)
             return r;
+        if (r == 0 && u->between) /* asked again, it would wait for the next frame */
+            break;
         z = ZSTD_decompressStream(u->zstd, &out, &in);
         u->in_at = in.pos;
         if (ZSTD_isError(z))
             return err_set(err, -EBADMSG, "a layer of the image is damaged: %s", ZSTD_getErrorName(z));
         u->between = z == 0;
-        if (r == 0 && out.pos == before) {
-            if (!u->between)
-                return err_set(err, -EBADMSG, "a layer of the image is cut off");
-            break;
-        }
+        if (r == 0 && out.pos == before && !u->between)
+            return err_set(err, -EBADMSG, "a layer of the image is cut off");
     }
     *ret = out.pos;
     return out.pos ? 1 : 0;
@@ -259,6 +258,7 @@ int blob_unpack(const struct image_blob *b, const char *diff_id, struct image_la
     CLEANUP(tar_done) struct tar t = {.more = unpacker_more, .arg = &u};
     int r = unpacker_begin(&u, err);
 
+    l->ceiling = u.ceiling;
     while (r >= 0 && (r = tar_next(&t, err)) > 0)
         r = image_layer_apply(l, &t, err);
     r = r < 0 ? r : unpacker_end(&u, diff_id, err);

@@ -46,6 +46,7 @@ struct image_layer {
     int top;          /* the folder that is being filled */
     const int *below; /* the layers under it, the next one first */
     size_t n_below;
+    uint64_t ceiling; /* of what it takes of them: LAYER_RATIO_MAX holds for a layer's hard links, too */
 
     /* results */
     uint64_t entries, bytes;
@@ -53,6 +54,7 @@ struct image_layer {
     /* its own */
     char parent[TAR_PATH_MAX + 1], parent_real[TAR_PATH_MAX + 1]; /* as entries name it, and where it is; that is open */
     int parent_fd;
+    uint64_t copied;
     struct layer_time *times; /* of folders: set when nothing changes in them any more */
     size_t n_times;
     char real[TAR_PATH_MAX + 1]; /* scratch: where the last walk led */
@@ -74,6 +76,8 @@ int layer_add_time(struct image_layer *l, const char *path, int64_t s, uint32_t 
 int layer_make_opaque(int dir, const char *name);
 bool layer_is_whiteout(mode_t mode, dev_t rdev);
 void layer_forget_parent(struct image_layer *l);
+/* It is looked for again; what is open stays open for the entry that is being made. */
+void layer_doubt_parent(struct image_layer *l);
 
 /* A file of the image as it is when all layers are stacked: top first. -ENOENT. Links are followed inside the image. */
 int layers_open_file(const int *layers, size_t n, const char *path);

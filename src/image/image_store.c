@@ -187,11 +187,14 @@ int store_resolve(const struct image_store *s, const char *wanted, char config[s
     return *ret_name ? 0 : err_oom(err);
 }
 
-/* A sandbox that is about to start: what is removed at the same moment is not there. */
+/* A sandbox that is about to start: what is removed at the same moment is not there. Who looks whether it is used has the lock for a moment. */
 static int hold_image(int fd, struct err *err) {
     struct stat st;
 
-    if (flock(fd, LOCK_SH | LOCK_NB) < 0 || fstat(fd, &st) < 0 || st.st_nlink == 0)
+    while (flock(fd, LOCK_SH) < 0)
+        if (errno != EINTR)
+            return err_sys(err, -errno, "lock the image");
+    if (fstat(fd, &st) < 0 || st.st_nlink == 0)
         return err_set(err, -ENOENT, "the image is being removed");
     return 0;
 }
@@ -273,7 +276,7 @@ static bool is_listed(const struct image_rows *l, const char *config) {
     return false;
 }
 
-int image_store_list(const struct image_store *s, struct image_rows *ret, struct err *err) {
+static int list_locked(const struct image_store *s, struct image_rows *ret, struct err *err) {
     CLEANUP(image_rows_done) struct image_rows l = {0};
     CLEANUP(strv_done) struct strv refs = {0}, configs = {0};
     int r = dir_names(s->refs, ".", &refs);
@@ -301,6 +304,15 @@ int image_store_list(const struct image_store *s, struct image_rows *ret, struct
         qsort(l.v, l.n, sizeof *l.v, compare_rows);
     *ret = TAKE(l, (struct image_rows){0});
     return 0;
+}
+
+/* Two that look at once would take each other for a sandbox. */
+int image_store_list(const struct image_store *s, struct image_rows *ret, struct err *err) {
+    int r = image_store_lock(s, true, err);
+
+    r = r < 0 ? r : list_locked(s, ret, err);
+    image_store_unlock(s);
+    return r;
 }
 
 /* -- adding ------------------------------------------------------------------------------------------------------------- */

@@ -32,7 +32,7 @@ struct image_store {
 int image_store_open(char *const *environ_, const char *home, bool make, struct image_store *ret, struct err *err);
 void image_store_done(struct image_store *s);
 
-/* Until image_store_unlock(). Shared: adding; alone: removing. */
+/* Until image_store_unlock(). Shared: adding; alone: removing, and looking who uses them. */
 int image_store_lock(const struct image_store *s, bool alone, struct err *err);
 void image_store_unlock(const struct image_store *s);
 
@@ -51,7 +51,7 @@ struct image_rows {
     size_t n;
 };
 void image_rows_done(struct image_rows *l);
-/* By name; images without one at the end. */
+/* By name; images without one at the end. Takes the lock. */
 int image_store_list(const struct image_store *s, struct image_rows *ret, struct err *err);
 
 /* wanted: a reference, an id or the first digits of one (8 at least). *ret_lock (may be NULL): as long as this descriptor is open, the

@@ -12,12 +12,11 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "image/image_layer.h"
-#include "os/copy.h"
 #include "os/fd.h"
 #include "os/remove.h"
 #include "os/safepath.h"
 
-enum { HOLE_MIN = 4096 };
+enum { HOLE_MIN = 4096, COPY_PART = 64 * 1024 };
 
 static const char wh[] = ".wh.", wh_opaque[] = ".wh..wh..opq", wh_aufs[] = ".wh..wh.";
 
@@ -47,13 +46,9 @@ static int clear_place(struct image_layer *l, const struct entry_place *p) {
 
     if (fstatat(p->dir, p->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : -errno;
-    if (S_ISDIR(st.st_mode)) {
-        int r = remove_tree(p->dir, p->name);
-
-        if (l->parent_fd >= 0 && str_below(l->parent, p->path))
-            layer_forget_parent(l);
-        return r;
-    }
+    layer_doubt_parent(l);
+    if (S_ISDIR(st.st_mode))
+        return remove_tree(p->dir, p->name);
     return unlinkat(p->dir, p->name, 0) < 0 ? -errno : 1;
 }
 
@@ -184,6 +179,7 @@ static int make_folder(struct image_layer *l, struct tar *t, const struct entry_
     if (r >= 0 && cleared > 0)
         r = layer_make_opaque(p->dir, p->name);
     r = r < 0 ? r : folder_attributes(l, t, p);
+    layer_doubt_parent(l); /* it may be in the place of a link of a layer below, through which that was found */
     return r < 0 ? err_sys(err, r, "make the folder '%.200s'", t->entry.path) : 0;
 }
 
@@ -209,16 +205,47 @@ static int make_other(struct image_layer *l, const struct tar_entry *e, const st
     struct timespec times[2];
     int r = try_twice(l, p, e->type == TAR_SYMLINK ? make_symlink : make_fifo, e);
 
+    layer_doubt_parent(l);
     entry_times(e, times);
     if (r == 0 && utimensat(p->dir, p->name, times, AT_SYMLINK_NOFOLLOW) < 0 && errno != EINVAL)
         r = -errno;
     return r < 0 ? err_sys(err, r, "make '%.200s'", e->path) : 0;
 }
 
+/* Where data begins at or after `at`; `size`: nothing but a hole. */
+static uint64_t find_data(int fd, uint64_t at, uint64_t size) {
+    off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+
+    return data >= 0 ? MIN_OF((uint64_t)data, size) : errno == ENXIO ? size : at;
+}
+
+/* Holes stay holes: a file of a layer below may be all hole, and each hard link to one would fill the disk with it. */
+static int copy_data(struct image_layer *l, int from, int to, uint64_t size) {
+    unsigned char part[COPY_PART];
+    uint64_t end = 0;
+    ssize_t n;
+
+    for (uint64_t at = find_data(from, 0, size); at < size; at = find_data(from, at + (uint64_t)n, size)) {
+        int r;
+
+        n = fd_pread_full(from, part, (size_t)MIN_OF(size - at, (uint64_t)COPY_PART), (off_t)at);
+        if (n <= 0)
+            return n < 0 ? (int)n : -EIO;
+        l->copied += (uint64_t)n;
+        if (l->copied > l->ceiling)
+            return -EFBIG;
+        r = write_piece(to, part, (size_t)n, at, &end);
+        if (r < 0)
+            return r;
+    }
+    return end != size && ftruncate(to, (off_t)size) < 0 ? -errno : 0;
+}
+
 /* A file of a layer below that gets a second name here: it comes into this layer first, as overlayfs would do it. */
 static int copy_up(struct image_layer *l, const struct entry_place *p) {
     CLEANUP(closep) int from = layers_open_file(l->below, l->n_below, p->real), to = -1, found = layer_find_below(l, p->real);
     struct stat st;
+    int r;
 
     if (found < 0 || fstat(found, &st) < 0 || !S_ISREG(st.st_mode) || from < 0)
         return -ENOENT;
@@ -226,9 +253,8 @@ static int copy_up(struct image_layer *l, const struct entry_place *p) {
     if (to < 0)
         return -errno;
     l->bytes += (uint64_t)st.st_size;
-    if (copy_content(from, to, LAYER_BYTES_MAX, NULL) < 0 || futimens(to, (struct timespec[]){st.st_atim, st.st_mtim}) < 0)
-        return -EIO;
-    return 0;
+    r = copy_data(l, from, to, (uint64_t)st.st_size);
+    return r < 0 ? r : futimens(to, (struct timespec[]){st.st_atim, st.st_mtim}) < 0 ? -errno : 0;
 }
 
 static void place_real(const struct image_layer *l, struct entry_place *p) {
@@ -253,6 +279,9 @@ static int make_hard_link(struct image_layer *l, const struct tar_entry *e, stru
     r = fstatat(from.dir, from.name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
     if (r == -ENOENT && (r = copy_up(l, &from)) == 0)
         r = fstatat(from.dir, from.name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+    if (r == -EFBIG)
+        return err_set(err, r, "a layer takes more than %llu bytes of those below: it is made to fill the disk",
+                       (unsigned long long)l->ceiling);
     if (r == -ENOENT || (r == 0 && layer_is_whiteout(st.st_mode, st.st_rdev)))
         return err_set(err, -EBADMSG, "the layer has a hard link '%.200s' to '%.200s', which is not there", e->path, e->target);
     if (r == 0 && S_ISDIR(st.st_mode))

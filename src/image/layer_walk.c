@@ -212,6 +212,10 @@ void layer_forget_parent(struct image_layer *l) {
     closep(&l->parent_fd);
 }
 
+void layer_doubt_parent(struct image_layer *l) {
+    l->parent[0] = 0; /* no folder that is open has this name */
+}
+
 int layer_parent(struct image_layer *l, const char *path, int *ret_fd, struct err *err) {
     int r = 0;
 

@@ -256,25 +256,32 @@ static int fetch_blob(struct registry *g, struct fetch *f, struct err *err) {
     }
 }
 
-/* Locked, and still the file of this name: another pull of the same layer was first otherwise. */
-static int open_partial(const char *digest) {
+/* Locked, and still the file of this name. While another pull has it, one without a name: a pull keeps its locks to its end, and two that wait for each
+ * other's would wait forever. */
+static int open_partial(const char *digest, bool *ret_named) {
     for (;;) {
         CLEANUP(closep) int fd = openat(PULL_FD_PARTIAL, oci_digest_hex(digest), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         struct stat st;
 
         if (fd < 0)
             return -errno;
-        if (flock(fd, LOCK_EX) < 0 && errno != EINTR)
+        *ret_named = flock(fd, LOCK_EX | LOCK_NB) == 0;
+        if (!*ret_named && errno == EWOULDBLOCK) {
+            closep(&fd);
+            fd = openat(PULL_FD_STAGING, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+            return fd < 0 ? -errno : TAKE_FD(fd);
+        }
+        if (!*ret_named && errno != EINTR)
             return -errno;
         if (fstat(fd, &st) < 0)
             return -errno;
-        if (st.st_nlink)
+        if (*ret_named && st.st_nlink)
             return TAKE_FD(fd);
     }
 }
 
-static int fetch_layer(struct pull *p, size_t i, int *ret_fd, struct err *err) {
-    CLEANUP(closep) int fd = open_partial(p->manifest.parts[i].digest);
+static int fetch_layer(struct pull *p, size_t i, int *ret_fd, bool *ret_named, struct err *err) {
+    CLEANUP(closep) int fd = open_partial(p->manifest.parts[i].digest, ret_named);
     struct fetch f = {.pull = p, .part = &p->manifest.parts[i], .fd = fd, .digest = EVP_MD_CTX_new()};
     int r = fd < 0 ? err_sys(err, fd, "make a file for a download") : f.digest ? fetch_blob(p->registry, &f, err) : err_oom(err);
 
@@ -292,6 +299,7 @@ static void *fetcher(void *arg) {
     while (g->next < p->manifest.n) {
         size_t i = g->next++;
         struct err *err = calloc(1, sizeof *err);
+        bool named = false;
         int fd = -1, r;
 
         if (!g->layers[i].wanted) {
@@ -299,9 +307,10 @@ static void *fetcher(void *arg) {
             continue;
         }
         pthread_mutex_unlock(&g->lock);
-        r = err ? fetch_layer(p, i, &fd, err) : -ENOMEM;
+        r = err ? fetch_layer(p, i, &fd, &named, err) : -ENOMEM;
         pthread_mutex_lock(&g->lock);
         g->layers[i].fd = fd;
+        g->layers[i].named = named;
         g->layers[i].r = r;
         g->layers[i].err = err;
         pthread_cond_broadcast(&g->changed);
@@ -320,6 +329,7 @@ static size_t fetched_as(const struct pull *p, size_t i) {
 
 int registry_begin_layers(struct pull *p, struct err *err) {
     struct registry *g = p->registry;
+    bool any = false; /* not by the sizes, which the manifest may call 0 */
     pthread_t thread;
     int r = 0;
 
@@ -328,8 +338,9 @@ int registry_begin_layers(struct pull *p, struct err *err) {
         g->layers[i].r = 1;
         g->layers[i].wanted = p->layers[i] < 0 && fetched_as(p, i) == i;
         p->progress.total += g->layers[i].wanted ? p->manifest.parts[i].size : 0;
+        any |= g->layers[i].wanted;
     }
-    for (int i = 0; r == 0 && p->progress.total && i < FETCHERS; i++)
+    for (int i = 0; r == 0 && any && i < FETCHERS; i++)
         r = pthread_create(&thread, NULL, fetcher, p);
     return r ? err_sys(err, -r, "start a thread") : 0;
 }
@@ -354,6 +365,6 @@ int registry_layer(struct pull *p, size_t i, struct image_blob *ret, struct err 
 
 void registry_forget_layers(struct pull *p) {
     for (size_t i = 0; i < p->manifest.n; i++)
-        if (p->registry->layers[i].wanted)
+        if (p->registry->layers[i].wanted && p->registry->layers[i].named)
             unlinkat(PULL_FD_PARTIAL, oci_digest_hex(p->manifest.parts[i].digest), 0);
 }

@@ -39,6 +39,7 @@ struct registry {
     struct {
         bool wanted; /* not in the store, and not the same as one before */
         int fd;      /* of the partial file */
+        bool named;  /* it is this pull's; else another one has that */
         int r;       /* 1: not yet; 0: complete; -errno */
         struct err *err;
     } layers[OCI_LAYERS_MAX];

@@ -15,4 +15,4 @@ int store_read_config(const struct image_store *s, const char *file, struct imag
 /* ref_file: "" if the image was named by its id. */
 int store_resolve(const struct image_store *s, const char *wanted, char config[static STORE_NAME_SIZE],
                   char ref_file[static STORE_NAME_SIZE], char **ret_name, struct err *err);
-bool store_in_use(int config_fd);
+bool store_in_use(int config_fd); /* with the store locked alone */

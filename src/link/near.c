@@ -51,6 +51,7 @@ static bool near_pull(void *arg) {
         near_tty_sync(n, true);
         mux_send_ttys(&n->m);
     }
+    n->asked_open += msg.type == INIT_MSG_OPEN;
     if (msg.type == INIT_MSG_EXEC) {
         near_send_exec(n, &msg, (size_t)len, fds, n_fds);
         return true;
@@ -62,9 +63,24 @@ static bool near_pull(void *arg) {
 
 /* -- from the far end ------------------------------------------------------------------------------------------------------ */
 
-static int open_received(struct chan *c) {
+/* Files that came or come, and that no answer has named yet. */
+static size_t unclaimed_files(const struct near *n) {
+    size_t found = 0;
+
+    for (size_t i = 0; i < n->m.n_live; i++) {
+        const struct chan *c = &n->m.chans[n->m.live[i]];
+
+        found += c->kind == LINK_FILE && c->awaited && !n->parked[c->id].type;
+    }
+    return found;
+}
+
+/* It is in our memory until the supervisor has it, so there is one for each that was asked for. */
+static int open_received(const struct near *n, struct chan *c) {
     int fd;
 
+    if (unclaimed_files(n) > n->asked_open)
+        return -EPROTO;
     if (c->open.size > NEAR_FILE_MAX)
         return -EFBIG;
     fd = memfd_create("bawn-file", MFD_CLOEXEC);
@@ -98,7 +114,7 @@ static int near_opened(void *arg, struct chan *c) {
         n->terminals++;
         return near_tty_open(n, c);
     case LINK_FILE:
-        return open_received(c);
+        return open_received(n, c);
     case LINK_CONNECTION:
         return near_accepted(n, c);
     case LINK_DATAGRAMS:
@@ -180,9 +196,28 @@ static bool is_last(const struct init_msg *msg) {
     return msg->job == 0 && (msg->type == INIT_MSG_EXITED || msg->type == INIT_MSG_LIMIT);
 }
 
+/* c: of the answer, NULL: none. */
+static int take_message(struct near *n, struct init_msg *msg, struct chan *c) {
+    if (is_last(msg)) {
+        n->said_last = true;
+        n->last = *msg;
+        return 0;
+    }
+    if (c && msg->type == INIT_MSG_STARTED)
+        c->job = msg->job;
+    if (late_park(&n->late, &n->m, msg))
+        return 0;
+    if (c && c->kind == LINK_FILE && !c->end_received && !c->discards) {
+        n->parked[c->id] = *msg;
+        return 0;
+    }
+    return say(n, msg, c);
+}
+
 static int near_message(void *arg, const uint8_t *bytes, size_t len) {
     struct near *n = arg;
     struct link_message got;
+    int r;
     struct init_msg msg;
     struct chan *c = NULL;
 
@@ -197,20 +232,12 @@ static int near_message(void *arg, const uint8_t *bytes, size_t len) {
         c = mux_chan(&n->m, got.channels[0]);
     if ((got.n_channels && (!c || c->ours || !c->awaited || n->parked[c->id].type)) || !is_from_init(&msg, c))
         return -EPROTO;
-    if (is_last(&msg)) {
-        n->said_last = true;
-        n->last = msg;
-        return 0;
-    }
-    if (c && msg.type == INIT_MSG_STARTED)
-        c->job = msg.job;
-    if (late_park(&n->late, &n->m, &msg))
-        return 0;
-    if (c && c->kind == LINK_FILE && !c->end_received && !c->discards) {
-        n->parked[c->id] = msg;
-        return 0;
-    }
-    return say(n, &msg, c);
+    if (msg.type == INIT_MSG_OPEN && n->asked_open == 0)
+        return -EPROTO;
+    r = take_message(n, &msg, c);
+    if (msg.type == INIT_MSG_OPEN && r == 0) /* else it comes again */
+        n->asked_open--;
+    return r == 0 && unclaimed_files(n) > n->asked_open ? -EPROTO : r;
 }
 
 static void near_gone(void *arg, struct chan *c) {

@@ -40,7 +40,8 @@ struct near {
     struct init_msg parked[LINK_CHANNELS]; /* that wait for their file, by its channel */
     struct late late;
     size_t terminals;
-    int maker; /* of terminals; -1: none */
+    size_t asked_open; /* INIT_MSG_OPEN of the supervisor's that have no answer yet */
+    int maker;         /* of terminals; -1: none */
     char body[NEAR_MESSAGE_MAX];
 };
 

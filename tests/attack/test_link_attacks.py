@@ -55,15 +55,25 @@ class Near:
     def greet(self):
         """As a far end that keeps to the protocol: nothing but a hello before the start has come."""
         self.stream.sendall(HELLO)
-        got = b""
-        at = len(HELLO)
+        self.got, self.at = b"", len(HELLO)
+        self.control_message()
+
+    def control_message(self):
+        """The next one from the supervisor, without its channels; what comes on others is skipped."""
         while True:
-            while len(got) < at + 8 or len(got) < at + 8 + struct.unpack_from("<I", got, at + 4)[0]:
-                got += self.stream.recv(65536)
-            kind, channel, length = struct.unpack_from("<HHI", got, at)
+            while len(self.got) < self.at + 8 or len(self.got) < self.at + 8 + struct.unpack_from("<I", self.got, self.at + 4)[0]:
+                self.got += self.stream.recv(65536)
+            kind, channel, length = struct.unpack_from("<HHI", self.got, self.at)
+            self.at += 8 + length
             if (kind, channel) == (DATA, 0):
-                return
-            at += 8 + length
+                payload = self.got[self.at - length:self.at]
+                return payload[1 + 2 * payload[0]:]
+
+    def ask_file(self, job):
+        """As a supervisor that wants a file; it was sent when this returns."""
+        self.control.send(struct.pack("<Iiii240s", OPENED, 0, 0, job, b"") + b"/file")
+        while struct.unpack_from("<I", self.control_message())[0] != OPENED:
+            pass
 
     def send(self, *frames):
         try:
@@ -111,6 +121,9 @@ BREAKS = {
     "a file as a connection": opening(1, FILE, size=3) + message(INSIDE, channels=[1]),
     "one descriptor for two": opening(1, SOCKET) + message(INSIDE, channels=[1]) * 2,
     "more of a file than announced": opening(1, FILE, size=3) + frame(DATA, 1, b"four"),
+    "a file more than was asked for": opening(1, FILE, size=3) + opening(3, FILE, size=3),
+    "a file that stays when it was answered without it": opening(1, FILE, size=3) + message(OPENED, job=3),
+    "an answer to nothing": message(OPENED, job=3) * 2,
     "a length of gigabytes": struct.pack("<HHI", DATA, 0, 1 << 31),
     "another version": None,
 }
@@ -124,10 +137,12 @@ def test_whatever_breaks_the_protocol_ends_the_link(runner, how):
         near.send(b"bawnlink" + struct.pack("<II", 9, 2))
     else:
         near.greet()
-        near.send(STARTED, BREAKS[how])
+        near.send(STARTED)
+        near.ask_file(3)
+        near.send(BREAKS[how])
     said, status = near.end()
     assert status == 125 and said[-1][0] == FAILED and b"other end" in said[-1][4], said
-    assert all(m[0] in (FAILED, INSIDE) for m in said), said
+    assert all(m[0] in (FAILED, INSIDE) or m == (OPENED, 0, 0, 3, b"") for m in said), said
 
 
 def test_a_session_that_keeps_to_the_protocol_works(runner):
@@ -148,9 +163,45 @@ def test_a_session_that_keeps_to_the_protocol_works(runner):
 def test_a_huge_file_is_refused_without_a_byte_of_it(runner):
     near = Near(runner)
     near.greet()
-    near.send(STARTED, opening(1, FILE, size=1 << 40), message(OPENED, job=3, channels=[1]))
+    near.send(STARTED)
+    near.ask_file(3)
+    near.send(opening(1, FILE, size=1 << 40), message(OPENED, job=3, channels=[1]))
     kind, value, _, job, _, fds = near.receive()
     assert (kind, value, job, fds) == (OPENED, 27, 3, [])  # EFBIG
+    near.stream.shutdown(socket.SHUT_RDWR)
+    near.end()
+
+
+def test_files_that_were_not_asked_for_are_not_held(runner):
+    """Claim: what a far end makes Bawn hold has a ceiling. A file is in memory until the supervisor has it: each of them was asked for."""
+    near = Near(runner)
+    near.greet()
+    near.send(STARTED, *(opening(channel, FILE, size=1 << 30) for channel in range(1, 2048, 2)))
+    said, status = near.end()
+    assert status == 125 and said[-1][0] == FAILED and b"other end" in said[-1][4], said
+
+
+def test_files_that_were_asked_for_come(runner):
+    """Two at once; and a third, once these are there."""
+    near = Near(runner)
+    near.greet()
+    near.send(STARTED)
+    near.ask_file(3)
+    near.ask_file(4)
+    near.send(opening(1, FILE, size=3), message(OPENED, job=3, channels=[1]), opening(3, FILE, size=4), message(OPENED, job=4, channels=[3]), frame(DATA, 3, b"four"),
+              frame(END, 3, struct.pack("<I", 0)), frame(DATA, 1, b"thr"), frame(END, 1, struct.pack("<I", 0)))
+    found = {}
+    for _ in range(2):
+        kind, value, _, job, _, fds = near.receive()
+        assert (kind, value) == (OPENED, 0)
+        found[job] = os.read(fds[0], 100)
+        os.close(fds[0])
+    assert found == {3: b"thr", 4: b"four"}
+    near.ask_file(5)
+    near.send(opening(5, FILE, size=1), message(OPENED, job=5, channels=[5]), frame(DATA, 5, b"x"), frame(END, 5, struct.pack("<I", 0)))
+    kind, _, _, of, _, fds = near.receive()
+    assert (kind, of, os.read(fds[0], 100)) == (OPENED, 5, b"x")
+    os.close(fds[0])
     near.stream.shutdown(socket.SHUT_RDWR)
     near.end()
 

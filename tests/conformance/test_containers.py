@@ -32,7 +32,7 @@ def test_the_container_is_closed(box, docker):
 LOOSENING = ["--privileged", "--network host", "--network=host", "--net=host", "--cap-add SYS_ADMIN", "--pid host", "--ipc=host", "--userns host", "-u 0",
              "--device /dev/kvm", "-v /:/host", "--volume=/var/run/docker.sock:/var/run/docker.sock", "--mount type=bind,source=/,target=/host",
              "--volumes-from other", "--security-opt seccomp=unconfined", "-p 80:80", "-e A=b", "--cpus 1 --privileged", "'--privileged'", "--privilege\\d",
-             "--unheard-of"]
+             "--unheard-of", "--annotation run.oci.seccomp_bpf_data=BgAAAAAA/38=", "--label bawn.owner=1-2", "--label --name other", "--oom-score-adj=-1000"]
 
 
 @pytest.mark.parametrize("box", ["docker"], indirect=True)
@@ -42,6 +42,28 @@ def test_flags_that_loosen_are_refused(box, flags):
     r = box.run("true", env={"SANDBOX_FLAGS": flags})
     assert r.rc == 125 and b"SANDBOX_FLAGS" in r.err, r
     assert not box.containers()
+
+
+@pytest.mark.parametrize("box", ["podman"], indirect=True)
+def test_a_runtime_of_the_workspace_is_not_run(box):
+    """Claim: SANDBOX_FLAGS does not have the engine execute a program of the workspace's, by whatever way to it. From elsewhere it is."""
+    script = f"#!/bin/sh\ntouch {box.runner.home}/ran-$(basename $0)\nexec runc \"$@\"\n"
+    inside, outside = box.runner.write("bin/inside", script, 0o755), box.runner.write(box.runner.home / "outside", script, 0o755)
+    link = box.runner.home / "link"
+    link.symlink_to(inside)
+    for path in (inside, link, f"{box.workspace}/../{box.workspace.name}/bin/inside"):
+        r = box.run("true", env={"SANDBOX_FLAGS": f"--runtime={path}"})
+        assert r.rc == 125 and b"of the workspace" in r.err, r
+    assert not list(box.runner.home.glob("ran-*"))
+    assert box.run("true", env={"SANDBOX_FLAGS": f"--runtime={outside}"}).rc == 0 and (box.runner.home / "ran-outside").exists()
+
+
+@pytest.mark.parametrize("box", ["docker-bytes"], indirect=True)
+def test_limits_of_the_users_flags_are_not_taken_for_ours(box):
+    """Claim: where control groups are not seen, a limit that SANDBOX_FLAGS undoes is kept in another way."""
+    script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 1 & done; wait; echo all"
+    r = box.run("sh", "-c", script, options=["--pids", "10"], env={"SANDBOX_FLAGS": "--pids-limit=-1"})
+    assert b"all" not in r.out, r
 
 
 @pytest.mark.parametrize("box", ["docker"], indirect=True)

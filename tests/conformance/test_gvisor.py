@@ -109,6 +109,19 @@ def test_an_image_has_the_root_that_it_has_on_native(box):
 
 
 @gvisor
+def test_links_of_an_image_lead_nowhere_on_the_host(box):
+    """Claim: names that every root has are made in the image's tree, not where its links lead on this machine."""
+    victim = box.runner.mkdir(box.runner.top / "victim")
+    dots = "../" * 20 + str(victim)[1:]
+    for target in (str(victim), dots, "t/there"):
+        links = [L(name, target) for name in ("var", "home", "usr", "run", "tmp")]
+        imagekit.make_image(box.runner, "t/links", [imagekit.base(), imagekit.tar([D("t/there"), *(links if target != "t/there" else links[:1])])])
+        r = box.run("sh", "-c", "echo ran > /var/tmp/x && cat /t/there/tmp/x", options=["--image", "t/links"])  # where links lead nowhere, gVisor may refuse
+        assert not list(victim.iterdir()), (target, r)
+    assert (r.rc, r.out) == (0, b"ran\n"), r
+
+
+@gvisor
 def test_an_images_own_command_and_variables(box):
     imagekit.make_image(box.runner, "t/cmd", [imagekit.base()], {"Env": ["PATH=/bin", "FOO=of the image"], "Cmd": ["sh", "-c", "echo $FOO; pwd"], "WorkingDir": "/tmp"})
     r = box.bawn("run", "--image", "t/cmd")

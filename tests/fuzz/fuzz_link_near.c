@@ -33,7 +33,7 @@ static void read_all(int control) {
 }
 
 static void begin(struct near *n, bool network, int control) {
-    *n = (struct near){.control = control, .stdio = {-1, -1, -1}, .maker = -1};
+    *n = (struct near){.control = control, .stdio = {-1, -1, -1}, .maker = -1, .asked_open = 3}; /* files that may come */
     for (int i = 0; i < LINK_PLACES; i++)
         n->place[i] = -1;
     n->start.flags = network ? LINK_START_NETWORK : 0;

@@ -49,6 +49,23 @@ def test_from_host_to_an_engine(runner):
     assert (runner.top / "called").read_text() == "docker import - my/host:1\n" and (runner.top / "imported").read_text() == "usr/bin/busybox\n"
 
 
+def test_programs_of_the_folder_that_we_are_in_are_not_run(runner):
+    """Claim: a program of the workspace is never taken for the engine's, nor for tar, whatever PATH says."""
+    outside = engine(runner, "docker")["PATH"]
+    for name in ("docker", "podman", "tar"):
+        for folder in ("", "bin/"):
+            runner.write(f"{folder}{name}", f"#!/bin/sh\ntouch {runner.home}/ran\nexit 1\n", 0o755)
+    runner.write("own/Containerfile", "FROM scratch\n")
+    for first in ("", ".", "bin", f"{runner.workspace}/bin"):
+        env = {"PATH": f"{first}:{outside}"}
+        assert runner.bawn("image", "from-host", "--to", "docker", "-t", "my/host:1", "/usr/bin/busybox", env=env).rc == 0
+        runner.bawn("image", "pull", "docker:x/y", env=env)
+        runner.bawn("image", "build", "--with", "docker", "-t", "own/it:1", "./own", env=env)
+        called = (runner.top / "called").read_text()
+        assert not (runner.home / "ran").exists() and all(f"docker {verb} " in called for verb in ("import", "save", "build")), (first, called)
+        runner.write(runner.top / "called", "")
+
+
 def test_build(runner):
     """A recipe of Bawn's, and a folder; the engine's result is in the store."""
     layout = imagekit.make_image(runner, "t/seed", config={"Cmd": ["/bin/id"]})

@@ -312,6 +312,57 @@ def test_wrong_bytes(runner, layout):
     assert names(runner)[1] == {"layers": 2, "configs": 1, "refs": 1, "partial": 0, "pulls": 0}
 
 
+def test_pulls_of_the_same_layers_in_another_order(runner):
+    """Two at once, each of which has a layer that the other wants next: both end."""
+    x, y, *others = [tar([F(f"t/{i}", os.urandom(5000))]) for i in range(6)]
+    begun, both = [], threading.Event()
+
+    def how(first):
+        def hold(h, kind):
+            if kind == "blobs" and h.path.endswith(imagekit.digest(imagekit.packed(first, "gzip"))):
+                begun.append(first)
+                if len(begun) == 2:
+                    both.set()
+            elif any(h.path.endswith(imagekit.digest(imagekit.packed(o, "gzip"))) for o in others):
+                both.wait()
+            return False
+        return hold
+
+    for name, layers in (("a", [x, *others[:2], y]), ("b", [y, *others[2:], x])):
+        write_layout(runner.top / name, layers)
+        share(runner.top / name)
+    with Trouble(runner.top / "a", how(x)) as a, Trouble(runner.top / "b", how(y)) as b:
+        procs = [runner.popen(runner.path, "image", "pull", server.ref, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for server in (a, b)]
+        try:
+            errs = [p.communicate(timeout=100)[1] for p in procs]
+        finally:
+            both.set()
+            for p in procs:
+                p.kill()
+        assert [p.returncode for p in procs] == [0, 0], errs
+    assert names(runner)[1] == {"layers": 8, "configs": 2, "refs": 2, "partial": 0, "pulls": 0}
+
+
+def test_layers_of_no_size(runner, layout):
+    """A manifest that calls its layers empty is wrong, and nothing waits for them."""
+    def how(h, kind):
+        if kind != "manifests":
+            return False
+        index = json.loads((layout / "index.json").read_text())["manifests"][0]["digest"]
+        manifest = json.loads((layout / "blobs/sha256" / index[7:]).read_text())
+        for part in manifest["layers"]:
+            part["size"] = 0
+        return h.send(200, json.dumps(manifest).encode())
+
+    with Trouble(layout, how) as server:
+        p = runner.popen(runner.path, "image", "pull", server.ref, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        try:
+            err = p.communicate(timeout=120)[1]
+        finally:
+            p.kill()
+        assert p.returncode == 125 and b"wrong digest" in err, err
+
+
 def test_clear_text_is_for_this_machine_only(runner, layout):
     """No redirect, and no token server, leads to another host without TLS; nothing but loopback is asked without it."""
     with Trouble(layout, lambda h, kind: kind == "blobs" and h.send(307, Location="ftp://127.0.0.1/x")) as server:

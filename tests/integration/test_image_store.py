@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The store of images: sources, names, removal, bad input, and pulls that are killed."""
 
+import fcntl
 import os
 import pathlib
 import random
@@ -13,7 +14,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import imagekit  # noqa: E402
-from imagekit import F, base, make_image, names, share, tar, write_layout  # noqa: E402
+from imagekit import F, H, base, make_image, names, share, tar, write_layout  # noqa: E402
 
 CLEAN = {"partial": 0, "pulls": 0}
 
@@ -141,6 +142,40 @@ def test_bombs(runner):
     write_layout(runner.top / "l", [base()] + [tar([F("t/x", str(i).encode())]) for i in range(128)], how="")
     r = runner.bawn("image", "pull", share(runner.top / "l"), "-t", "t/bomb")
     assert r.rc == 125 and b"more than 127" in r.err, r
+
+
+def test_hard_links_to_holes_below(runner):
+    """Claim: a small archive does not fill the disk. A file of a layer below that gets a second name is copied, and its holes stay holes."""
+    sizes = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "t/hole", "GNU.sparse.realsize": str(3 << 30)}
+    hole = F("t/hole", b"1\n0\n1\n".ljust(512, b"\0") + b"x", pax=sizes)
+    make_image(runner, "t/hole", [base(), tar([hole]), *(tar([H(f"t/again{i}", "t/hole")]) for i in range(3))])
+    used = int(subprocess.run(["du", "-sk", imagekit.store(runner)], capture_output=True, check=True).stdout.split()[0])
+    assert used < 64 << 10, used
+    r = runner.bawn("run", "--network", "none", "--image", "t/hole", "--", "sh", "-c", "cd /t; stat -c %s again2; head -c 1 again2")
+    assert r.out == b"%d\nx" % (3 << 30), r
+
+
+def test_hard_links_to_data_below(runner):
+    """The same with data: what a layer has copied counts as what it unpacks to."""
+    data = b"x" * (150 << 20)
+    layers = [base(), tar([F(f"t/{i}", data) for i in range(8)]), tar([H(f"t/again{i}", f"t/{i}") for i in range(8)])]
+    write_layout(runner.top / "l", layers)
+    r = runner.bawn("image", "pull", share(runner.top / "l"), "-t", "t/data")
+    assert r.rc == 125 and b"layer 3 of 3" in r.err and b"made to fill the disk" in r.err, r
+    assert clean(runner) == (set(), CLEAN)
+
+
+def test_a_start_does_not_mind_who_looks(runner):
+    """`image ls` has an image's lock for a moment, to see whether it is used: it is not being removed then."""
+    make_image(runner, "t/x")
+    (config,) = (imagekit.store(runner) / "configs").iterdir()
+    with config.open() as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        p = runner.popen(runner.path, "run", "--network", "none", "--image", "t/x", "--", "true", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        while p.poll() is None and not any(line.split()[1] == "->" and int(line.split()[5]) == p.pid for line in pathlib.Path("/proc/locks").read_text().splitlines()):
+            time.sleep(0.01)
+    err = p.communicate()[1]
+    assert p.returncode == 0, err
 
 
 def test_no_space(root_runner):

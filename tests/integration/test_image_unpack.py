@@ -44,6 +44,8 @@ CASES = {
     "links on the way": [tar([D("t/usr"), D("t/usr/lib", 0o711), L("t/lib", "usr/lib"), L("t/abs", "/t/usr"), L("t/up", "../../../t/usr")]),
                          tar([F("t/lib/a", b"1"), F("t/abs/b", b"2"), F("t/up/c", b"3"), F("t/abs/lib/d", b"4")])],
     "links in one layer": [tar([L("t/a", "b"), L("t/b", "c"), D("t/c"), F("t/a/x", b"x"), L("t/dangling", "new/dir"), F("t/dangling/y", b"y")])],
+    "a link of the root that changes": [tar([D("t/a"), D("t/b"), L("l", "t/a"), F("l/1", b"1"), L("l", "t/b"), F("l/2", b"2"), D("l"), F("l/3", b"3")])],
+    "a link of the root below that changes": [tar([D("t/a"), D("t/b"), L("l", "t/a"), L("m", "t/a")]), tar([F("l/1", b"1"), L("l", "t/b"), F("l/2", b"2"), F("m/3", b"3"), D("m"), F("m/4", b"4")])],
     "a link becomes a folder": [tar([D("t/real"), L("t/d", "real"), F("t/real/old")]), tar([D("t/d"), F("t/d/new")])],
     "kinds that change": [tar([F("t/a", b"file"), D("t/b"), F("t/b/x"), L("t/c", "a"), D("t/e"), F("t/e/y")]),
                           tar([D("t/a"), F("t/a/in"), F("t/b", b"file"), F("t/c", b"file"), L("t/e", "a")])],
@@ -135,6 +137,27 @@ def test_packed_in_every_way(runner):
     assert len(list((imagekit.store(runner) / "layers").iterdir())) == 2  # the same layers, whatever they came in
     r = runner.bawn("run", "--network", "none", "--image", "t/members", "--", "cat", "/t/a")
     assert r.out == bytes(range(256)) * 5000
+
+
+@pytest.mark.parametrize("frames", ["one", "several", "notes", "cut"])
+def test_zstd_alone(runner, frames):
+    """No layer is there already: of one frame, of several, with frames that are notes, and cut off anywhere."""
+    layers = [base(), tar([F("t/a", b"a")]), tar([F("t/b", os.urandom(700_000) + bytes(9_000_000))]), tar([F("t/c", b"c" * 256 * 1024)])]
+    note = b"\x50\x2a\x4d\x18\x03\0\0\0abc"
+
+    def pack(layer):
+        parts = [imagekit.packed(layer[i:i + (1 << 18)], "zstd") for i in range(0, len(layer), 1 << 18)] if frames == "several" else [imagekit.packed(layer, "zstd")]
+        return b"".join([note, *parts, note]) if frames == "notes" else b"".join(parts)
+
+    blobs = [pack(layer) for layer in layers]
+    if frames == "cut":
+        blobs = [*blobs[:3], blobs[3][:-3]]
+    imagekit.write_layout(runner.top / "l", blobs, diff_ids=[imagekit.digest(x) for x in layers], how="zstd", packed_already=range(4))
+    r = runner.bawn("image", "pull", imagekit.share(runner.top / "l"), "-t", "t/x")
+    assert r.rc == (125 if frames == "cut" else 0) and (b"layer 4 of 4: a layer of the image is cut off" in r.err) == (frames == "cut"), r
+    if frames != "cut":
+        r = runner.bawn("run", "--network", "none", "--image", "t/x", "--", "sh", "-c", "cat /t/a; stat -c %s /t/b /t/c")
+        assert r.out == b"a9700000\n262144\n", r
 
 
 def test_sparse_of_gnu(runner):

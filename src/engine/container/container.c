@@ -107,10 +107,11 @@ static int make_argv(struct container_box *b, const struct engine_request *req, 
                                       .flags = &flags};
     const char *origin = req->settings->origin[SETTING_ENGINE_FLAGS];
     bool by_user = origin && str_starts(origin, "user"); /* neither a project nor a variable of the moment allows more */
-    int r = b->kind->bundle ? b->kind->bundle(b, req, err)
-            : more          ? container_flags_parse(more, by_user ? &req->settings->engine_flags : NULL, &flags, err)
-                            : 0;
+    const struct container_flags_rules rules = {.allowed = by_user ? &req->settings->engine_flags : NULL,
+                                                .workspace = req->plan->workspace};
+    int r = b->kind->bundle ? b->kind->bundle(b, req, err) : more ? container_flags_parse(more, &rules, &flags, err) : 0;
 
+    b->other_limits = r == 0 && container_flags_limit(&flags);
     return r < 0 || b->kind->bundle ? r : container_argv_make(b->kind, req->plan, &b->plan, &n, &b->argv, err);
 }
 

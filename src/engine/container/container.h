@@ -28,7 +28,8 @@
 #define CONTAINER_ENTER "/run/bawn-link/bawn-enter"
 #define CONTAINER_INIT "/run/bawn-link/bawn-init"
 #define CONTAINER_BIN "/run/bawn-bin" /* our programs, where they are in the image of the host's root */
-#define CONTAINER_LABEL "bawn.owner"
+#define CONTAINER_LABEL_OURS "bawn."  /* how ours begin */
+#define CONTAINER_LABEL CONTAINER_LABEL_OURS "owner"
 #define CONTAINER_HOST_IMAGE "localhost/bawn/host:latest" /* of `bawn image from-host --to docker` */
 #define CONTAINER_CID "cid" /* in the folder of the run: the engine's program makes it before the container */
 
@@ -124,10 +125,16 @@ extern const char *const container_root_folders[]; /* in it; NULL-terminated */
 
 /* -- container_flags.c: what the user adds to the arguments ---------------------------------------------------------------------------- */
 
-/* Splits as a shell does, without expansion. An option that would loosen the container is refused, unless `allowed` names it. */
-/* They name gVisor's runtime. What is taken for it by mistake only has a slower link. */
+struct container_flags_rules {
+    const struct strv *allowed; /* of the user's own configuration; may be NULL */
+    const char *workspace;      /* none of its programs is the runtime; may be NULL */
+};
+/* Splits as a shell does, without expansion. An option that would loosen the container is refused, unless the user allows it. */
+int container_flags_parse(const char *text, const struct container_flags_rules *rules, struct strv *ret, struct err *err);
+/* Their runtime is gVisor. What is taken for it by mistake has a slower link, no Landlock and fewer limits. */
 bool container_flags_runsc(const char *text);
-int container_flags_parse(const char *text, const struct strv *allowed, struct strv *ret, struct err *err);
+/* They change a limit that is Bawn's. */
+bool container_flags_limit(const struct strv *flags);
 
 /* -- container_folder.c: the folder of one run on the host, in the folder of sockets ------------------------------------------------------ */
 

@@ -13,6 +13,7 @@ struct container_box {
     char where[CONTAINER_WHERE]; /* that machine, for messages and for what is left there */
     char cid[80];                /* the container there, "": none */
     bool filled;                 /* it has our folders */
+    bool other_limits;           /* SANDBOX_FLAGS have some */
     bool own_kernel;             /* not this machine's Linux: by_bytes, too */
     const struct cgroup *cgroup; /* of ours, that the engine's program is put into; NULL: none */
     struct container_cli cli;

@@ -63,9 +63,9 @@ static int wait_far(struct container_box *b, struct sandbox *sb, struct err *err
     return container_ended(b, LAST_MS) ? container_trouble(b->kind, buf_str(&b->said), -EIO, err) : 0;
 }
 
-/* Its groups are not seen from here. The engine warns where it has no such limit; a runtime may be configured to set none. */
+/* Its groups are not seen from here. The engine warns where it has no such limit; a runtime may be configured to set none, and so may the user. */
 static void believe_limits(const struct container_box *b, const struct limits *l, struct sandbox *sb) {
-    if (b->kind->bundle || b->own_kernel || strcasestr(buf_str(&b->said), "not support"))
+    if (b->kind->bundle || b->own_kernel || b->other_limits || strcasestr(buf_str(&b->said), "not support"))
         return;
     sb->cgroup.enforces.cpu = l->cpus_milli != 0;
     sb->cgroup.enforces.memory = l->memory != 0;

@@ -3,7 +3,7 @@
  * The root of a bundle that has an image of the store. gVisor reads one folder and knows no layers, so they become one tree of hard links: no content is
  * copied, and runsc can make the names that it mounts to, which a layer of the store must not get. The tree is on the disk of the store and goes with the run.
  *
- * Should: leave every layer as it is. Nothing in a link is written to: the root is read-only, for runsc and for its gofer.
+ * Should: leave every layer as it is, and make names in the new tree only: links of the image are links of this machine here. Nothing in a link is written to: the root is read-only, for runsc and for its gofer.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +20,7 @@
 #include "os/dir.h"
 #include "os/fd.h"
 #include "os/remove.h"
+#include "os/safepath.h"
 #include "workspace/copy/walk.h"
 
 struct root_merge {
@@ -90,13 +91,23 @@ static int merge_layer(const char *path, int root, struct err *err) {
     return r;
 }
 
+/* A link of the image would lead to the host's folders here: what is below one is left to runsc, which follows it inside. */
+static int add_name(int root, const char *path) {
+    const char *slash = strrchr(path, '/');
+    CLEANUP(freep) char *parent = slash ? str_dupf("%.*s", (int)(slash - path), path) : strdup(".");
+    CLEANUP(closep) int dir = parent ? safepath_open(root, parent, O_PATH | O_DIRECTORY) : -ENOMEM;
+
+    if (dir < 0)
+        return dir == -ELOOP || dir == -ENOTDIR ? 0 : dir;
+    return mkdirat(dir, slash ? slash + 1 : path, 0755) < 0 && errno != EEXIST ? -errno : 0;
+}
+
 /* Names that every root has. */
 static int add_names(int root) {
     int r = 0;
 
     for (size_t i = 0; r == 0 && container_root_folders[i]; i++)
-        if (mkdirat(root, container_root_folders[i], 0755) < 0 && errno != EEXIST)
-            r = errno == ENOENT ? 0 : -errno; /* var is a link that leads nowhere */
+        r = add_name(root, container_root_folders[i]);
     return r;
 }
 

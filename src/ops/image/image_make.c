@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "engine/container/container.h"
 #include "jail/plan/plan.h"
 #include "ops/image/image_source.h"
 #include "os/fd.h"
@@ -41,21 +42,30 @@ static int host_paths(const struct image_host_request *q, struct strv *ret, stru
     return r < 0 ? err_oom(err) : 0;
 }
 
+static void cli_done(struct container_cli *c) {
+    strv_done(&c->env);
+}
+
 /* `tar | docker import - NAME`: the engine's own store. */
 static int into_engine(const struct image_host_request *q, const struct strv *paths, struct err *err) {
     CLEANUP(image_source_done) struct image_source s = IMAGE_SOURCE_INIT;
+    CLEANUP(cli_done) struct container_cli cli = {.env = {0}};
     const char *program = image_place_names[q->place];
     char *argv[] = {(char *)(uintptr_t)program, "import", "-", (char *)(uintptr_t)q->name, NULL};
-    struct spawn sp = {.path = program, .search = true, .argv = argv, .envp = environ, .n_fds = 3, .cwd = SPAWN_CWD_STAY};
-    int r = image_source_host(paths, &s, err), fds[3] = {-1, -1, STDERR_FILENO};
+    struct spawn sp = {.path = cli.program, .argv = argv, .n_fds = 3, .cwd = SPAWN_CWD_STAY};
+    int r = image_program_find(program, &cli, err), fds[3] = {-1, -1, STDERR_FILENO};
 
+    if (r == -ENOENT)
+        err_set(err, r, "'%s' is not installed", program);
+    r = r < 0 ? r : image_source_host(paths, &s, err);
     if (r < 0)
         return r;
     fds[0] = s.fd;
     sp.fds = fds;
+    sp.envp = cli.env.v;
     r = spawn_run(&sp);
     if (r < 0)
-        return err_sys(err, r, r == -ENOENT ? "'%s' is not installed" : "start '%s'", program);
+        return err_sys(err, r, "start '%s'", cli.program);
     closep(&s.fd);
     if (process_exit_status(r) != 0)
         return err_set(err, -EIO, "'%s import' failed", program);
@@ -107,22 +117,24 @@ static int run_build(const char *engine, const char *name, const char *dir, stru
     char file[PATH_MAX + 16];
     char *argv[] = {(char *)(uintptr_t)engine, "build", "-t", (char *)(uintptr_t)name, "-f", file, (char *)(uintptr_t)dir, NULL};
     const int fds[3] = {-1, STDERR_FILENO, STDERR_FILENO}; /* what is on stdout is for programs */
-    const struct spawn sp = {.path = engine,
-                             .search = true,
+    CLEANUP(cli_done) struct container_cli cli = {.env = {0}};
+    int r = image_program_find(engine, &cli, err);
+    const struct spawn sp = {.path = cli.program,
                              .argv = argv,
-                             .envp = environ,
+                             .envp = cli.env.v,
                              .fds = fds,
                              .n_fds = 3,
                              .cwd = SPAWN_CWD_STAY,
                              .group = SPAWN_TERMINAL};
-    int r;
 
+    if (r < 0 && r != -ENOENT)
+        return r;
     snprintf(file, sizeof file, "%s/Containerfile", dir);
     if (access(file, R_OK) < 0)
         snprintf(file, sizeof file, "%s/Dockerfile", dir);
     if (access(file, R_OK) < 0)
         return err_usage(err, "there is no Containerfile in '%s'", dir);
-    r = spawn_run(&sp);
+    r = r < 0 ? r : spawn_run(&sp);
     if (r < 0)
         return r == -ENOENT ? r : err_sys(err, r, "start '%s'", engine);
     return process_exit_status(r) ? err_set(err, -EIO, "'%s build' failed with status %d", engine, process_exit_status(r)) : 0;

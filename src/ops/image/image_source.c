@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "base/strv.h"
+#include "engine/container/container.h"
 #include "ops/image/image_pull.h"
 #include "os/fd.h"
 #include "os/process.h"
@@ -48,11 +49,21 @@ static int open_path(const char *path, struct image_source *s, struct err *err) 
     return 0;
 }
 
+int image_program_find(const char *name, struct container_cli *ret_cli, struct err *err) {
+    const struct container_kind kind = {.name = name, .program = name};
+    char cwd[PATH_MAX];
+    int r = container_cli_find(&kind, getcwd(cwd, sizeof cwd) ? cwd : "/", ret_cli, err);
+
+    if (r == -ENOENT)
+        *err = (struct err){0};
+    return r;
+}
+
 /* With the user's rights and variables: it is the user's own program, which finds its daemon by them. */
-static int open_program(char *const *argv, struct image_source *s, struct err *err) {
+static int start_program(char *const *argv, const struct container_cli *cli, struct image_source *s, struct err *err) {
     const char *program = argv[0];
     CLEANUP(closep) int out = -1, errors = -1;
-    struct spawn sp = {.path = program, .search = true, .argv = argv, .envp = environ, .n_fds = 3, .cwd = SPAWN_CWD_STAY};
+    struct spawn sp = {.path = cli->program, .argv = argv, .envp = cli->env.v, .n_fds = 3, .cwd = SPAWN_CWD_STAY};
     int fds[3] = {-1, -1, -1}, r = fd_pipe(&s->fd, &out);
 
     r = r < 0 ? r : fd_pipe(&s->messages, &errors);
@@ -62,9 +73,18 @@ static int open_program(char *const *argv, struct image_source *s, struct err *e
     fds[2] = errors;
     sp.fds = fds;
     r = spawn_start(&sp, &s->engine, NULL);
-    if (r < 0)
-        return err_sys(err, r, r == -ENOENT ? "'%s' is not installed" : "start '%s'", program);
-    return 0;
+    return r < 0 ? err_sys(err, r, "start '%s'", cli->program) : 0;
+}
+
+static int open_program(char *const *argv, struct image_source *s, struct err *err) {
+    struct container_cli cli = {.env = {0}};
+    int r = image_program_find(argv[0], &cli, err);
+
+    if (r == -ENOENT)
+        err_set(err, r, "'%s' is not installed", argv[0]);
+    r = r < 0 ? r : start_program(argv, &cli, s, err);
+    strv_done(&cli.env);
+    return r;
 }
 
 static int open_engine(const char *program, const char *name, struct image_source *s, struct err *err) {

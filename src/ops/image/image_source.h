@@ -6,6 +6,7 @@
 
 #include "proto/oci.h"
 
+struct container_cli;
 struct err;
 struct image_pull_request;
 struct strv;
@@ -21,6 +22,10 @@ struct image_source {
 };
 #define IMAGE_SOURCE_INIT \
     { .fd = -1, .secret = -1, .engine = -1, .vault = -1, .messages = -1 }
+
+/* docker, podman or tar, never one of the folder that we are in, where it may be the sandbox's. What it needs itself is found in the same way. *ret_cli: env
+ * belongs to the caller, also after an error. -ENOENT without a message. */
+int image_program_find(const char *name, struct container_cli *ret_cli, struct err *err);
 
 int image_source_open(const struct image_pull_request *q, struct image_source *ret, struct err *err);
 /* These paths of this machine, as a tar; all belong to root. */

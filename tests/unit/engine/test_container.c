@@ -292,7 +292,7 @@ static int parsed(const char *text, const char *allowed, struct strv *ret) {
 
     if (allowed)
         assert_int_equal(strv_add(&list, allowed), 0);
-    return container_flags_parse(text, &list, ret, &err);
+    return container_flags_parse(text, &(struct container_flags_rules){.allowed = &list, .workspace = "/work/space"}, ret, &err);
 }
 
 static void test_flags(void **state UNUSED) {
@@ -310,7 +310,20 @@ static void test_flags(void **state UNUSED) {
                  {"--device /dev/kvm", "--device=/dev/kvm", 2},
                  {"--device /dev/mem", "--device=/dev/kvm", -EPERM},
                  {"--device=/dev/mem", "--device=/dev/kvm", -EPERM},
-                 {"--label --privileged", NULL, -EPERM},
+                 {"--label --privileged", NULL, -EINVAL},
+                 {"--label", NULL, -EINVAL},
+                 {"--cpus 1 --label --name x", NULL, -EINVAL},
+                 {"--label=bawn.owner=1-2", NULL, -EPERM},
+                 {"-l bawn.owner=1-2", NULL, -EPERM},
+                 {"--label 'bawn.owner'", NULL, -EPERM},
+                 {"--label x=bawn.owner", NULL, 2},
+                 {"--runtime=/usr/bin/runc", NULL, 1},
+                 {"--runtime /work/space/runc", NULL, -EPERM},
+                 {"--runtime=/work/space/../space/bin/runc", NULL, -EPERM},
+                 {"--runtime=/work/spaces/runc", NULL, 1},
+                 {"--annotation=run.oci.seccomp_bpf_data=BgAAAAAA/38=", NULL, -EPERM},
+                 {"--annotation run.oci.seccomp.plugins=/work/space/x.so", NULL, -EPERM},
+                 {"--oom-score-adj=-1000", NULL, -EPERM},
                  {"image", NULL, -EINVAL},
                  {"--label 'a", NULL, -EINVAL},
                  {"--labels x", NULL, -EPERM}};
@@ -321,6 +334,33 @@ static void test_flags(void **state UNUSED) {
 
         if (r != MIN_OF(table[i].n, 0) || (r == 0 && (int)v.len != table[i].n))
             fail_msg("'%s': %d, %zu words", table[i].text, r, v.len);
+    }
+}
+
+/* What is taken for gVisor has no Landlock and fewer limits. */
+static void test_flags_that_mean_something(void **state UNUSED) {
+    static const struct {
+        const char *text;
+        bool runsc, limit;
+    } table[] = {{"--runtime=runsc", true, false},
+                 {"--runtime '/usr/bin/runsc'", true, false},
+                 {"--runtime=runc --runtime io.containerd.runsc.v1", true, false},
+                 {"--runtime=runc --label=x=runsc", false, false},
+                 {"--runtime=runsc --runtime=runc", false, false},
+                 {"--runtime=/opt/runsc/runc", false, false},
+                 {"--name=--runtime-runsc", false, false},
+                 {"--ulimit nofile=1:2", false, false},
+                 {"--pids-limit=-1", false, true},
+                 {"--cpus 1 -m 4g", false, true},
+                 {"--cgroups=disabled", false, true}};
+
+    assert_false(container_flags_runsc(NULL));
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        CLEANUP(strv_done) struct strv v = {0};
+
+        assert_int_equal(parsed(table[i].text, NULL, &v), 0);
+        if (container_flags_runsc(table[i].text) != table[i].runsc || container_flags_limit(&v) != table[i].limit)
+            fail_msg("'%s'", table[i].text);
     }
 }
 
@@ -447,6 +487,7 @@ int main(void) {
         cmocka_unit_test(test_paths_are_quoted),
         cmocka_unit_test(test_root_image),
         cmocka_unit_test(test_flags),
+        cmocka_unit_test(test_flags_that_mean_something),
         cmocka_unit_test(test_troubles),
         cmocka_unit_test(test_parts_of_the_root),
         cmocka_unit_test(test_what_failed_inside),
