@@ -230,11 +230,14 @@ void core_measure_soon(struct core *c); /* something was written */
 /* More is on disk than the tenant may have: the call was answered. */
 bool call_disk_full(struct api_call *call);
 
-/* core_traffic.c: what the gates of a tenant send counts for its quota while they send it. */
+/* core_traffic.c: what a tenant used in the last hour; what its gates send counts while they send it. */
 int traffic_open(struct core *c, struct tenant *t);                                   /* -errno */
 int traffic_load(struct core *c, struct tenant *t, uint64_t now_ns, struct err *err); /* of the last hour */
 void traffic_count(struct core *c, struct tenant *t);                                 /* takes note, and says what is left */
 void core_traffic_times(struct core *c, uint64_t now_ms);
+int usage_add(struct core *c, struct tenant *t, const struct usage_part *add, struct err *err); /* and stores it */
+void usage_end(struct core *c, struct tenant *t, uint64_t cpu_us);                              /* of a run that has ended */
+void usage_forget(struct core *c);                                                              /* what is older than an hour */
 
 /* core_events.c: what happens to all runs and sandboxes of a tenant. Stored in the same transaction, written after it. */
 void core_event(struct core *c, struct tenant *t, const char *kind, const char *id, const char *state, const char *reason);
