@@ -254,6 +254,8 @@ void call_free(struct api_call *call);
 void call_json(struct api_call *call, unsigned status, struct buf *body); /* takes the body; the call is over, unless it waits */
 void call_nothing(struct api_call *call);                                 /* 204 */
 void call_fd(struct api_call *call, unsigned flags, const void *body, size_t len, int fd);
+/* Who asked may not any more: it is refused; of one that was answered the stream ends. */
+void call_end(struct api_call *call, const char *detail);
 void call_fail(struct api_call *call, enum api_problem code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void call_fail_field(struct api_call *call, unsigned field, const char *detail);
 void call_retry(struct api_call *call, enum api_problem code, unsigned seconds, const char *detail);
