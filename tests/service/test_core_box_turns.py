@@ -94,3 +94,15 @@ def test_what_was_used_is_known_after_a_restart_if_the_run_is_gone(bawnd):
     after = c.ask("me", t).json()["usage"]
     assert (before["runs_per_hour"], after["runs_per_hour"]) == (2, 2)
     assert c.run(t, "true").code == "quota"
+
+
+def test_a_checkpoint_counts_for_the_quota_of_the_disk(bawnd):
+    c, t = quota(bawnd, quotas_disk=3 << 20)
+    box = c.ask("box_create", t).json()["id"]
+    folder, = c.top.glob(f"state/tenants/q/runs/{box}/workspace")
+    c.runner.write(folder / "big", "x" * (4 << 20))
+    while c.ask("me", t).json()["usage"]["disk"] < 4 << 20:
+        c.restart()  # it measures soon after its start
+        time.sleep(4)
+    assert c.ask("checkpoint_create", t, id=box, tag="one").code == "quota"
+    delete_all(c, t)

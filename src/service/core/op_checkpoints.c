@@ -43,6 +43,9 @@ void op_checkpoint_list(struct core *c, struct api_call *call) {
 void op_checkpoint_create(struct core *c, struct api_call *call) {
     struct worker_plan p = WORKER_PLAN_INIT;
 
+    if (call_disk_full(call))
+        return;
+    core_measure_soon(c);
     if (box_plan(c, call, &p,
                  (const char *const[]){"bawn", "checkpoint", "--json", "--", call_text(call, API_FIELD_ID),
                                        call_text(call, API_FIELD_TAG), NULL}) == 0)
