@@ -38,6 +38,85 @@ def begun(c, token, **fields):
     return n, found
 
 
+def test_one_that_is_started_twice_keeps_its_place(bawnd):
+    """The second start found it busy, so it was a failed one, which counts nothing, until the first was done."""
+    c, t = quota(bawnd, quotas_running=1)
+    n, box = begun(c, t)
+    again = [c.send("box_start", t, id=box) for _ in range(3)]
+    others = [c.send("box_create", t) for _ in range(20)]
+    for _ in range(20):
+        time.sleep(0.005)
+        others.append(c.send("box_create", t))
+    assert {c.take(o).code for o in others} == {"quota"}
+    assert c.take(n).json()["state"] == "running"
+    assert [c.take(a).json()["state"] for a in again] == ["running"] * 3
+    assert len(running(c)) == 1
+    delete_all(c, t)
+
+
+def test_one_that_is_removed_while_it_starts_is_gone(bawnd):
+    """It was removed first and started then: a sandbox without a row, which nothing counts and no request finds."""
+    c, t = quota(bawnd, quotas_running=1)
+    for _ in range(4):
+        n, box = begun(c, t)
+        gone = c.send("box_delete", t, id=box)
+        assert c.take(gone).status == 204
+        assert c.take(n).status in (201, 404)
+        time.sleep(0.5)
+        assert running(c) == [] and boxes(c, t) == []
+
+
+def test_stop_and_start_at_once_have_one_end(bawnd):
+    c, t = quota(bawnd)
+    box = c.ask("box_create", t).json()["id"]
+    for _ in range(5):
+        calls = [c.send(op, t, id=box) for op in ("box_stop", "box_start", "box_stop", "box_start")]
+        assert [c.take(n).json()["state"] for n in calls] == ["stopped", "running", "stopped", "running"]
+        assert len(running(c)) == 1 and state_of(c, t, box) == "running"
+    delete_all(c, t)
+
+
+def test_a_failed_one_that_is_stopped_takes_no_place(bawnd):
+    """Else a start that fails, a stop and a start that does not would be one more than the quota."""
+    c, t = quota(bawnd, quotas_running=1)
+    one = c.ask("box_create", t).json()["id"]
+    assert c.ask("box_stop", t, id=one).json()["state"] == "stopped"
+    folder, = c.top.glob(f"state/tenants/q/runs/{one}/workspace")
+    rules = folder / ".bawn/config.json"
+    c.runner.write(rules, "this is no JSON")
+    assert c.ask("box_start", t, id=one).status == 422 and state_of(c, t, one) == "failed"
+    two = c.ask("box_create", t)
+    assert two.status == 201
+    assert c.ask("box_stop", t, id=one).json()["state"] == "failed"
+    rules.unlink()
+    assert c.ask("box_start", t, id=one).code == "quota"
+    assert running(c) == [two.json()["id"]]
+    delete_all(c, t)
+
+
+def test_the_same_request_again_waits_for_the_sandbox(bawnd):
+    c, t = quota(bawnd)
+    first = c.send("box_create", t, **{"idempotency-key": "k"})
+    second = c.take(c.send("box_create", t, **{"idempotency-key": "k"})).json()
+    assert second["state"] == "running" and c.take(first).json()["id"] == second["id"]
+    bad = {"idempotency-key": "bad", "shape__profile": "nosuch"}
+    assert [c.ask("box_create", t, **bad).status for _ in range(2)] == [422, 422]
+    delete_all(c, t)
+
+
+def test_one_that_is_starting_when_bawnd_is_killed(bawnd):
+    """Its start goes on; what comes of it is seen by the next bawnd."""
+    c, t = quota(bawnd, quotas_running=2)
+    _, box = begun(c, t)
+    c.restart()
+    while not running(c):
+        time.sleep(0.02)
+    assert state_of(c, t, box) == "running"
+    assert c.ask("file_list", t, kind="sandboxes", id=box).status == 200
+    delete_all(c, t)
+    assert running(c) == []
+
+
 def test_a_tenant_with_a_worker_is_not_removed(bawnd):
     """Two that remove the same run: the first makes the tenant empty, and the second then had a tenant that was freed."""
     c = bawnd()

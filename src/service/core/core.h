@@ -77,6 +77,7 @@ enum call_wait {
     WAIT_TASK,   /* an answer of its bawn-task */
     WAIT_WORKER, /* a program that works for it */
     WAIT_EXEC,   /* a command in a sandbox */
+    WAIT_TURN,   /* another operation on the sandbox call.turn */
 };
 
 struct api_call {
@@ -88,7 +89,7 @@ struct api_call {
     bool admin, answered;
     bool session;      /* of the dashboard, not a token */
     uint64_t until_ns; /* the end of the token; 0: none */
-    char token[RANDID_SIZE];
+    char token[RANDID_SIZE], turn[RANDID_SIZE];
     enum call_wait wait;
     struct live_run *run;
     unsigned status; /* of the answer after the wait */
@@ -132,7 +133,7 @@ struct core {
     bool traffic_busy; /* at the last look something could send */
     int measured;      /* what it prints */
     uint64_t disk;     /* of all tenants */
-    uint64_t front_at_ms, clean_at_ms, drain_at_ms, measure_at_ms, measure_began_ms, traffic_at_ms,
+    uint64_t begun_ms, front_at_ms, clean_at_ms, drain_at_ms, measure_at_ms, measure_began_ms, traffic_at_ms,
         measure_ms; /* measure_ms: how long it took */
 
     struct tenant **tenants;
@@ -234,10 +235,10 @@ bool call_disk_full(struct api_call *call);
 int traffic_open(struct core *c, struct tenant *t);                                   /* -errno */
 int traffic_load(struct core *c, struct tenant *t, uint64_t now_ns, struct err *err); /* of the last hour */
 void traffic_count(struct core *c, struct tenant *t);                                 /* takes note, and says what is left */
-void core_traffic_times(struct core *c, uint64_t now_ms);
 int usage_add(struct core *c, struct tenant *t, const struct usage_part *add, struct err *err); /* and stores it */
 void usage_end(struct core *c, struct tenant *t, uint64_t cpu_us);                              /* of a run that has ended */
 void usage_forget(struct core *c);                                                              /* what is older than an hour */
+void core_traffic_times(struct core *c, uint64_t now_ms);
 
 /* core_events.c: what happens to all runs and sandboxes of a tenant. Stored in the same transaction, written after it. */
 void core_event(struct core *c, struct tenant *t, const char *kind, const char *id, const char *state, const char *reason);
@@ -253,9 +254,9 @@ struct api_call *core_find_call(struct core *c, uint64_t request);
 void call_free(struct api_call *call);
 void call_json(struct api_call *call, unsigned status, struct buf *body); /* takes the body; the call is over, unless it waits */
 void call_nothing(struct api_call *call);                                 /* 204 */
-void call_fd(struct api_call *call, unsigned flags, const void *body, size_t len, int fd);
 /* Who asked may not any more: it is refused; of one that was answered the stream ends. */
 void call_end(struct api_call *call, const char *detail);
+void call_fd(struct api_call *call, unsigned flags, const void *body, size_t len, int fd);
 void call_fail(struct api_call *call, enum api_problem code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void call_fail_field(struct api_call *call, unsigned field, const char *detail);
 void call_retry(struct api_call *call, enum api_problem code, unsigned seconds, const char *detail);

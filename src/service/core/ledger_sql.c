@@ -98,7 +98,7 @@ const char *const ledger_statements[LEDGER_STATEMENTS] = {
     [LEDGER_BOX_REMOVE] = "DELETE FROM boxes WHERE id = ?2 AND tenant = ?1",
     [LEDGER_BOX_LIVE] = /* those that did not fail, and the memory of those that run */
     "SELECT count(*), CAST(total(memory) FILTER (WHERE state < 3) AS INTEGER) FROM boxes WHERE tenant = ? AND state <> 4",
-    [LEDGER_BOX_RUNNING] = "SELECT id FROM boxes WHERE tenant = ? AND state = 1",
+    [LEDGER_BOX_RUNNING] = "SELECT id FROM boxes WHERE tenant = ? AND state < 2",
     [LEDGER_BOX_STATES] = "SELECT state, count(*) FROM boxes GROUP BY state",
     [LEDGER_BOX_COUNT] = "SELECT count(*) FROM boxes WHERE tenant = ?",
 };
