@@ -94,10 +94,10 @@ static void set_state(struct core *c, struct tenant *t, const char *id, enum box
  */
 static void look_at_box(struct core *c, struct tenant *t, struct box_row *b) {
     CLEANUP(closep) int fd = worker_alone(c, t, b->id) ? -EBUSY : box_connect(c, t, b->id);
-    bool runs = fd >= 0 || fd == -EAGAIN;
+    bool runs = fd >= 0 || fd == -EAGAIN, gone = fd == -ENOENT || fd == -ECONNREFUSED; /* else it is not known: -EBUSY, -EMFILE */
     const char *reason = "";
 
-    if (fd == -EBUSY || runs == (b->state == BOX_ROW_RUNNING))
+    if ((!runs && !gone) || runs == (b->state == BOX_ROW_RUNNING))
         return;
     if (runs) {
         b->state = BOX_ROW_RUNNING;
