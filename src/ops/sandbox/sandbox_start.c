@@ -200,7 +200,9 @@ static int start_known(struct starting *x, struct err *err) {
     struct run_prepared *p = &x->prepared;
     int r = check_workspace(x->s, &x->box, err);
 
-    r = r < 0 ? r : prepare_start(x, x->options.len ? &x->options : &x->box.info.options, x->box.info.workspace, err);
+    r = r < 0 ? r
+              : prepare_start(x, x->options.len ? &x->options : &x->box.info.options,
+                              x->s->dir ? x->s->dir : x->box.info.workspace, err);
     if (r == 0 && x->options.len)
         r = replace_options(&x->options, &x->box, err);
     if (r > 0)

@@ -200,6 +200,14 @@ bool place_record(struct core *c, struct live_run *r); /* fills in the row; fals
 void place_fail_event(struct core *c, struct live_run *r);
 /* The workspace of a run or sandbox of the tenant, made if need be; -errno */
 int place_workspace(struct core *c, struct tenant *t, const char *id);
+/* A folder of the host: whether it is on the tenant's list; and opened, without a link below what is listed there. -errno */
+bool place_listed(const struct tenant *t, const char *path);
+int place_source(const struct core *c, const struct tenant *t, const char *path);
+extern const char place_source_refused[];
+/* Where a run or sandbox begins: such a folder, or its workspace. */
+int place_start_dir(struct core *c, struct tenant *t, const char *id, const struct buf *request);
+/* Read with the tenant's rights, below dir and without links (os/safepath.h). */
+int place_open_as(const struct core *c, const struct tenant *t, int dir, const char *path, int flags);
 int place_trash(struct core *c, struct tenant *t, const char *id);
 
 /* core_run.c */

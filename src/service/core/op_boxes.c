@@ -242,10 +242,15 @@ void box_begin(struct core *c, struct api_call *call, const char *id, struct wor
 }
 
 static void start_box(struct core *c, struct api_call *call, const char *id, const struct buf *request, unsigned status) {
-    CLEANUP(closep) int cwd = place_workspace(c, call->tenant, id);
+    CLEANUP(closep) int cwd = place_start_dir(c, call->tenant, id, request);
     struct worker_plan p = WORKER_PLAN_INIT;
     struct err err = {0};
 
+    if (cwd < 0 && taskreq_has(request, "shape.source.path")) {
+        call_fail(call, API_PROBLEM_CANNOT_SANDBOX, "%s", place_source_refused);
+        set_state(c, call->tenant, id, BOX_ROW_FAILED, place_source_refused);
+        return;
+    }
     if (cwd < 0 || taskreq_start_argv(request, id, &p.argv, &err) < 0) {
         strv_done(&p.argv);
         call_fail(call, API_PROBLEM_INTERNAL, "the sandbox's folder or request is damaged");
