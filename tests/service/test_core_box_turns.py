@@ -149,13 +149,16 @@ def test_streams_of_a_removed_token_end(bawnd):
     ids = [x["id"] for x in c.ask("token_list", tenant="acme").json()["items"]]
     events = c.send("tenant_events", t)
     command = c.send("box_exec", t, id=box, command=["sleep", "600"])
+    watch = c.send("file_watch", t, kind="sandboxes", id=box)
     run = c.run(other, "sleep", "600").json()["id"]
     wait = c.send("run_get", t, id=run, wait=600)
     kept = c.send("run_get", other, id=run, wait=600)
-    assert (c.take(events).flags, c.take(command).flags) == (core_driver.EVENTS, core_driver.EXEC)
+    flags = [c.take(n).flags for n in (events, command, watch)]
+    assert flags == [core_driver.EVENTS, core_driver.EXEC, core_driver.STREAM]
     assert c.ask("token_delete", token=ids[0]).status == 204
     assert c.take(events).kind == core_driver.LAST
     assert c.take(command).kind == core_driver.OUTCOME
+    assert c.take(watch).body.startswith(b"401\0unauthorized\0the token")
     assert c.take(wait).code == "unauthorized"
     c.ask("run_cancel", other, id=run)
     assert c.take(kept).json()["state"] == "cancelled"
