@@ -14,7 +14,7 @@ struct limits {
     uint64_t timeout_ms;
 };
 
-#define LIMITS_MEMORY_USUAL (4ull << 30) /* if nobody says anything */
+#define LIMITS_MEMORY_USUAL (4ull << 30) /* without a setting */
 
 /* Home and /tmp up to this size are in memory. Filling them must end in "no space left", not in the OOM killer. */
 static inline uint64_t limits_tmp_in_memory(const struct limits *l) {

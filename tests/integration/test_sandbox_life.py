@@ -333,3 +333,20 @@ def test_a_killed_run_is_listed_no_more(runner):
     killed_run(runner, "direct", "true")
     assert listed(runner) == {}
     assert list((runner.home / ".local/state/bawn/run/live").iterdir()) == []
+
+
+# -- its workspace ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_link_in_place_of_its_workspace_is_not_followed(kept):
+    """What can write above the workspace, another sandbox for example, does not choose another folder for the next start."""
+    there, others = kept.mkdir(kept.top / "there"), kept.mkdir(kept.top / "others")
+    work = kept.mkdir(there / "work")
+    kept.mkdir(others / "work")
+    started(kept, "box", "-C", work)
+    assert kept.bawn("stop", "box").rc == 0 and kept.bawn("start", "box").rc == 0 and kept.bawn("stop", "box").rc == 0
+    there.rename(kept.top / "was")
+    there.symlink_to(others)
+    r = kept.bawn("start", "box")
+    assert r.rc == 125 and b"which is a link to" in r.err, r
+    kept.bawn("rm", "--force", "box")

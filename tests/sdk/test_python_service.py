@@ -210,11 +210,14 @@ def test_the_service_restarts_during_a_wait(service, client):
 class Flaky(http.server.BaseHTTPRequestHandler):
     """Takes a request and goes away without an answer, as often as `broken` says; then answers."""
 
-    broken, seen = 0, []
+    broken, seen, proxy = 0, [], 0
 
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
         type(self).seen.append(self.headers.get("Idempotency-Key"))
+        if type(self).proxy:
+            self.send_error(type(self).proxy)
+            return
         if len(type(self).seen) <= type(self).broken:
             self.close_connection = True
             return
@@ -251,6 +254,20 @@ def test_a_lost_answer_is_asked_for_with_the_same_key(flaky, bawn_module, broken
     handler.broken = broken
     assert bawn_module.Client(url, retry_seconds=600).start_run("true").id == "run_x"
     assert len(handler.seen) == abs(broken) + 1 and len(set(handler.seen)) == 1 and handler.seen[0]
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_an_error_of_a_proxy_says_not_that_nothing_was_done(flaky, bawn_module, status):
+    """It may have passed the command on before: to ask again would run it twice."""
+    handler, url = flaky
+    handler.proxy = status
+    box = bawn_module.Sandbox(bawn_module.Client(url, retry_seconds=1)._api, {"id": "box_x", "state": "running", "created": ""})
+    with pytest.raises(bawn_module.Problem) as e:
+        box.run("true")
+    assert e.value.status == status and handler.seen == [None]
+    with pytest.raises(bawn_module.Problem):
+        bawn_module.Client(url, retry_seconds=1).start_run("true")
+    assert len(handler.seen) > 2 and len(set(handler.seen[1:])) == 1
 
 
 def test_what_has_no_key_is_not_repeated(flaky, bawn_module):

@@ -90,8 +90,8 @@ def encode(fields):
 class Core:
     """One state folder, and one bawnd after another in it."""
 
-    def __init__(self, runner, **conf):
-        self.runner = runner
+    def __init__(self, runner, before=(), **conf):
+        self.runner, self.before = runner, before
         self.top = runner.mkdir(runner.top / "svc", 0o755)
         helpers = runner.mkdir(self.top / "helpers", 0o755)
         for name in ("bawn-task",):
@@ -111,7 +111,7 @@ class Core:
 
     def start(self):
         self.log = open(self.top / "log", "ab")
-        self.proc = self.runner.popen(self.runner.path.parent / "bawnd", "--config", self.config, stderr=self.log, stdout=self.log)
+        self.proc = self.runner.popen(*self.before, self.runner.path.parent / "bawnd", "--config", self.config, stderr=self.log, stdout=self.log)
         self.front()
 
     def front(self):

@@ -134,3 +134,19 @@ def test_one_that_stopped_by_itself_gives_its_memory_back(bawnd):
     assert c.run(t, "true", wait=60).json()["state"] == "done"
     assert c.ask("box_start", t, id=one).json()["state"] == "running"
     delete_all(c, t)
+
+
+def test_a_clone_has_the_limits_of_what_it_is_for(bawnd, runner):
+    """It is a sandbox of its own: with the usual 4 GiB it took what the quota had not counted."""
+    wrapper = runner.write(runner.top / "bawn", f"#!/bin/sh\necho \"$@\" >>\"$HOME/words\"\nexec '{runner.path}' \"$@\"\n", 0o755)
+    c = bawnd(bawn=str(wrapper))
+    c.ask("tenant_create", name="m", quotas_memory=GIB)
+    t = c.token("m")
+    source = {"shape__source__git": "http://127.0.0.1:9/x", "shape__limits__disk": "77m"}
+    refused = c.ask("box_create", t, shape__limits__memory="96m", **source)
+    assert refused.status == 422 and b"clone the repository" in refused.body, refused
+    assert c.run(t, "true", wait=600, **source).json()["state"] == "failed"
+    words = [line for line in (c.top / "state/tenants/m/home/words").read_text().splitlines() if line.startswith("run ")]
+    assert len(words) == 2 and all("--disk=77m" in w for w in words), words
+    assert "--memory=96m" in words[0] and f"--memory={GIB}" in words[1]
+    delete_all(c, t)

@@ -80,3 +80,34 @@ def test_what_cannot_be_a_sandbox(bawnd):
     failed, = c.ask("box_list", t).json()["items"]
     assert failed["state"] == "failed" and "nosuch" in failed["reason"]
     assert c.ask("box_delete", t, id=failed["id"]).status == 204, c.ask("box_delete", t, id=failed["id"])
+
+
+def test_commands_of_one_tenant_leave_descriptors_for_others(bawnd):
+    """Each command that goes on is a descriptor of bawnd's: with the usual limit one tenant had all of them, and no run of another was started."""
+    c = bawnd(before=("prlimit", "--nofile=64:4096"))
+    t, other = c.token(), c.token("other")
+    box = c.ask("box_create", t).json()["id"]
+    calls = [c.send("box_exec", t, id=box, command=["sleep", "600"]) for _ in range(80)]
+    assert {c.take(n).status for n in calls} == {200}
+    run = c.run(other, "echo", "here", wait=600).json()
+    assert run["state"] == "done", run
+    assert c.ask("box_delete", t, id=box).status == 204
+
+
+def prlimit(c, files):
+    done = c.runner.run("prlimit", f"--pid={c.proc.pid}", f"--nofile={files}:")
+    assert done.rc == 0, done.err
+
+
+def test_without_descriptors_a_sandbox_has_not_stopped(bawnd):
+    """It had, as far as the row said: and what a stopped one has counts for no quota."""
+    c = bawnd()
+    c.ask("tenant_create", name="m", quotas_memory=1 << 30)
+    t = c.token("m")
+    box = c.ask("box_create", t).json()["id"]
+    used = {int(n) for n in os.listdir(f"/proc/{c.proc.pid}/fd")}
+    prlimit(c, min(set(range(len(used) + 1)) - used))
+    assert c.ask("box_get", t, id=box).json()["state"] == "running"
+    prlimit(c, 1024)
+    assert c.ask("me", t).json()["usage"]["memory"] == 1 << 30
+    assert c.ask("box_delete", t, id=box).status == 204

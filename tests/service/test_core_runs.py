@@ -176,3 +176,41 @@ def test_host_paths_are_on_a_list(bawnd, path):
     c = bawnd()
     assert c.ask("tenant_create", name="p", paths=["/srv"]).status == 201
     assert c.run(c.token("p"), "true", shape__source__path=path).code == "bad_field"
+
+
+@pytest.mark.parametrize("way", ["link", "link/below", "folder"])
+def test_a_link_in_a_folder_of_the_list_leads_nowhere(bawnd, way):
+    """A sandbox in direct mode can make one there; a run or sandbox with the link as its folder then had any folder of the host."""
+    c = bawnd()
+    r = c.runner
+    mine, others = r.mkdir(r.top / "mine", 0o777), r.mkdir(r.top / "others")
+    (alias := r.top / "alias").symlink_to(mine)  # the administrator's own, on the list
+    r.write(others / "secret", "of another")
+    r.write(others / "below/secret", "of another")
+    assert c.ask("tenant_create", name="p", paths=[str(alias)]).status == 201
+    t = c.token("p")
+
+    def direct(*command, **more):
+        run = c.run(t, *command, shape__source__path=str(alias), shape__mode="direct", wait=600).json()
+        assert (run["state"], run["status"]) == ("done", 0), run
+
+    direct("mkdir", "folder")
+    folder = str(alias / way)
+    box = c.ask("box_create", t, shape__source__path=folder if way == "folder" else str(alias / "folder"), shape__mode="direct").json()["id"]
+    direct("ln", "-s", str(others), "link")
+    if way == "folder":
+        assert c.ask("file_list", t, kind="sandboxes", id=box).status == 200
+        assert c.ask("box_stop", t, id=box).json()["state"] == "stopped"
+        assert c.ask("box_start", t, id=box).json()["state"] == "running"
+        assert c.ask("box_stop", t, id=box).json()["state"] == "stopped"
+        direct("mv", "link", "swapped")
+        direct("sh", "-c", "rmdir folder && mv swapped folder")
+        assert c.ask("box_start", t, id=box).code == "cannot_sandbox"
+        assert c.ask("box_fork", t, id=box).code == "cannot_sandbox"
+    run = c.run(t, "cat", "secret", shape__source__path=folder, shape__mode="ro", wait=600).json()
+    assert run["state"] == "failed" and "link" in run["reason"], run
+    assert c.ask("run_output", t, id=run["id"], stream="stdout").content() == b""
+    made = c.ask("box_create", t, shape__source__path=folder)
+    assert made.code == "cannot_sandbox" and b"link" in made.body
+    for b in c.ask("box_list", t).json()["items"]:
+        assert c.ask("box_delete", t, id=b["id"]).status == 204

@@ -22,6 +22,8 @@ LINE_MAX = 8 * 1024 * 1024  # of a stream: twice what the service sends
 BODY_MAX = 256 * 1024 * 1024  # of an answer that is read as a whole
 # What a service that starts again, or one that has too much to do, answers; the same request may succeed later.
 LATER = (429, 502, 503, 504)
+# Of these codes nothing was done. A proxy in between says 502 or 504 also of what the service has begun.
+REFUSED = ("quota", "queue_full", "too_many", "draining")
 
 Body = Union[bytes, BinaryIO, None]
 
@@ -212,15 +214,15 @@ class Http:
         pause, deadline, fresh = 0.05, time.monotonic() + self.retry_seconds, False
         call = _call.current()
         while True:
-            error: Exception
+            error: Union[Problem, Unreachable]
             try:
                 answer = self._once(method, target, body, head, fresh, wait)
                 if answer.response.status < 400:
                     return answer
                 error = _problem(answer)
-                if answer.response.status not in LATER:
+                if answer.response.status not in LATER or not (again or error.code in REFUSED):
                     raise error
-                delay = getattr(error, "retry_after", None) or pause  # refused before anything was done
+                delay = error.retry_after or pause
             except Unreachable as e:
                 if not again and getattr(e, "sent", True):
                     raise

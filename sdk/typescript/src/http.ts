@@ -11,6 +11,8 @@ const LINE_MAX = 8 * 1024 * 1024; // of a stream: twice what the service sends
 const BODY_MAX = 256 * 1024 * 1024; // of an answer that is read as a whole
 /** What a service that starts again, or one that has too much to do, answers. */
 const LATER = new Set([429, 502, 503, 504]);
+/** Of these codes nothing was done. A proxy in between says 502 or 504 also of what the service has begun. */
+const REFUSED = new Set(["quota", "queue_full", "too_many", "draining"]);
 
 export interface HttpOptions {
   token?: string;
@@ -108,7 +110,7 @@ export class Http {
         const answer = await this.once(method, target, body, headers, ask);
         if ((answer.statusCode ?? 500) < 400) return answer;
         const problem = await problemOf(answer);
-        if (!LATER.has(problem.status)) throw problem;
+        if (!LATER.has(problem.status) || !(again || REFUSED.has(problem.code))) throw problem;
         error = problem;
         delay = (problem.retryAfter ?? 0) * 1000 || pause;
       } catch (e) {

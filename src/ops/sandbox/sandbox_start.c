@@ -200,7 +200,12 @@ static int start_known(struct starting *x, struct err *err) {
     struct run_prepared *p = &x->prepared;
     int r = check_workspace(x->s, &x->box, err);
 
-    r = r < 0 ? r : prepare_start(x, x->options.len ? &x->options : &x->box.info.options, x->box.info.workspace, err);
+    r = r < 0 ? r
+              : prepare_start(x, x->options.len ? &x->options : &x->box.info.options,
+                              x->s->dir ? x->s->dir : x->box.info.workspace, err);
+    if (r == 0 && !str_eq(p->facts.workspace, x->box.info.workspace)) /* where we are now: nothing is resolved again */
+        return err_set(err, -ENOENT, "the workspace of sandbox '%s' was '%.300s', which is a link to '%.300s' now", x->box.name,
+                       x->box.info.workspace, p->facts.workspace);
     if (r == 0 && x->options.len)
         r = replace_options(&x->options, &x->box, err);
     if (r > 0)

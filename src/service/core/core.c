@@ -191,7 +191,8 @@ int core_run(struct core *c, struct err *err) {
     struct evloop l = EVLOOP_INIT;
     int r = evloop_add(&l, &all);
 
-    c->clean_at_ms = clock_ms() + CLEAN_FIRST_MS;
+    c->begun_ms = clock_ms();
+    c->clean_at_ms = c->begun_ms + CLEAN_FIRST_MS;
     c->front_at_ms = 1;
     while (r == 0 && !c->over)
         r = evloop_turn(&l);

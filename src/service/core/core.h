@@ -77,6 +77,7 @@ enum call_wait {
     WAIT_TASK,   /* an answer of its bawn-task */
     WAIT_WORKER, /* a program that works for it */
     WAIT_EXEC,   /* a command in a sandbox */
+    WAIT_TURN,   /* another operation on the sandbox call.turn */
 };
 
 struct api_call {
@@ -88,7 +89,7 @@ struct api_call {
     bool admin, answered;
     bool session;      /* of the dashboard, not a token */
     uint64_t until_ns; /* the end of the token; 0: none */
-    char token[RANDID_SIZE];
+    char token[RANDID_SIZE], turn[RANDID_SIZE];
     enum call_wait wait;
     struct live_run *run;
     unsigned status; /* of the answer after the wait */
@@ -132,7 +133,7 @@ struct core {
     bool traffic_busy; /* at the last look something could send */
     int measured;      /* what it prints */
     uint64_t disk;     /* of all tenants */
-    uint64_t front_at_ms, clean_at_ms, drain_at_ms, measure_at_ms, measure_began_ms, traffic_at_ms,
+    uint64_t begun_ms, front_at_ms, clean_at_ms, drain_at_ms, measure_at_ms, measure_began_ms, traffic_at_ms,
         measure_ms; /* measure_ms: how long it took */
 
     struct tenant **tenants;
@@ -199,6 +200,14 @@ bool place_record(struct core *c, struct live_run *r); /* fills in the row; fals
 void place_fail_event(struct core *c, struct live_run *r);
 /* The workspace of a run or sandbox of the tenant, made if need be; -errno */
 int place_workspace(struct core *c, struct tenant *t, const char *id);
+/* A folder of the host: whether it is on the tenant's list; and opened, without a link below what is listed there. -errno */
+bool place_listed(const struct tenant *t, const char *path);
+int place_source(const struct core *c, const struct tenant *t, const char *path);
+extern const char place_source_refused[];
+/* Where a run or sandbox begins: such a folder, or its workspace. */
+int place_start_dir(struct core *c, struct tenant *t, const char *id, const struct buf *request);
+/* Read with the tenant's rights, below dir and without links (os/safepath.h). */
+int place_open_as(const struct core *c, const struct tenant *t, int dir, const char *path, int flags);
 int place_trash(struct core *c, struct tenant *t, const char *id);
 
 /* core_run.c */
@@ -230,10 +239,13 @@ void core_measure_soon(struct core *c); /* something was written */
 /* More is on disk than the tenant may have: the call was answered. */
 bool call_disk_full(struct api_call *call);
 
-/* core_traffic.c: what the gates of a tenant send counts for its quota while they send it. */
+/* core_traffic.c: what a tenant used in the last hour; what its gates send counts while they send it. */
 int traffic_open(struct core *c, struct tenant *t);                                   /* -errno */
 int traffic_load(struct core *c, struct tenant *t, uint64_t now_ns, struct err *err); /* of the last hour */
 void traffic_count(struct core *c, struct tenant *t);                                 /* takes note, and says what is left */
+int usage_add(struct core *c, struct tenant *t, const struct usage_part *add, struct err *err); /* and stores it */
+void usage_end(struct core *c, struct tenant *t, uint64_t cpu_us);                              /* of a run that has ended */
+void usage_forget(struct core *c);                                                              /* what is older than an hour */
 void core_traffic_times(struct core *c, uint64_t now_ms);
 
 /* core_events.c: what happens to all runs and sandboxes of a tenant. Stored in the same transaction, written after it. */
@@ -250,6 +262,8 @@ struct api_call *core_find_call(struct core *c, uint64_t request);
 void call_free(struct api_call *call);
 void call_json(struct api_call *call, unsigned status, struct buf *body); /* takes the body; the call is over, unless it waits */
 void call_nothing(struct api_call *call);                                 /* 204 */
+/* Who asked may not any more: it is refused; of one that was answered the stream ends. */
+void call_end(struct api_call *call, const char *detail);
 void call_fd(struct api_call *call, unsigned flags, const void *body, size_t len, int fd);
 void call_fail(struct api_call *call, enum api_problem code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 void call_fail_field(struct api_call *call, unsigned field, const char *detail);

@@ -29,6 +29,9 @@ bool call_box_named(struct core *c, struct api_call *call, const char *id, struc
 /* 1: it is there, 0: it is not, -errno */
 int box_find(struct core *c, const struct tenant *t, const char *id, struct box_row *ret);
 
+/* op_run_json.c */
+void box_json(const struct box_row *b, struct buf *to);
+
 /* op_boxes.c: making one. True: the call was answered. */
 bool box_repeated(struct core *c, struct api_call *call);
 bool box_refused(struct core *c, struct api_call *call, const struct buf *request); /* by quotas */

@@ -161,6 +161,26 @@ void call_fail(struct api_call *call, enum api_problem code, const char *fmt, ..
     send_problem(call, code, detail, NULL, 0);
 }
 
+void call_end(struct api_call *call, const char *detail) {
+    const enum api_problem code = API_PROBLEM_UNAUTHORIZED;
+    CLEANUP(buf_done) struct buf b = BUF_INIT(DETAIL_MAX);
+    struct api_msg m = {
+        .kind = call->wait == WAIT_EVENTS ? API_LAST : API_OUTCOME, .request = call->request, .value = EXIT_SANDBOX};
+
+    if (!call->answered) {
+        call_fail(call, code, "%s", detail);
+        return;
+    }
+    if (call->wait == WAIT_WORKER)
+        buf_addf(&b, "%u%c%s%c%s", problem_status[code], 0, api_problem_names[code], 0, detail);
+    else
+        buf_add(&b, (const uint64_t[2]){0}, 2 * sizeof(uint64_t)); /* no byte more; no signal, no time */
+    m.len = b.len;
+    m.body = buf_take(&b);
+    core_send(call->core, &m);
+    call_free(call);
+}
+
 void call_fail_field(struct api_call *call, unsigned field, const char *detail) {
     send_problem(call, API_PROBLEM_BAD_FIELD, detail, field < API_FIELDS ? api_field_names[field] : NULL, 0);
 }

@@ -153,8 +153,9 @@ void core_clean_times(struct core *c, uint64_t now_ms) {
         remove_old(c);
         start_cleaner(c);
         core_measure_soon(c);
+        usage_forget(c);
         for (size_t i = 0; i < c->n_tenants; i++)
-            if (c->tenants[i]->row.quotas[QUOTA_MEMORY] != QUOTA_NONE && c->tenants[i]->box_memory)
+            if (c->tenants[i]->boxes)
                 boxes_look(c, c->tenants[i]);
     }
     if (!c->measure_at_ms || c->measure_at_ms > now_ms)

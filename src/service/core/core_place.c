@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/fsuid.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -19,10 +20,14 @@
 #include "base/str.h"
 #include "os/clock.h"
 #include "os/fd.h"
+#include "os/safepath.h"
 #include "service/core/core.h"
 #include "service/task/taskmsg.h"
+#include "service/task/taskreq.h"
 
 enum { TAIL_READ = 64 * 1024 };
+
+const char place_source_refused[] = "the folder of the host cannot be opened, or a link leads there";
 
 /* -- making it ---------------------------------------------------------------------------------------------------------------- */
 
@@ -123,9 +128,16 @@ static int open_fds(struct live_run *r, int fds[static TASK_FDS]) {
     return fds[TASK_FD_RECORD] < 0 ? fds[TASK_FD_RECORD] : 0;
 }
 
+int place_start_dir(struct core *c, struct tenant *t, const char *id, const struct buf *request) {
+    CLEANUP(freep) char *path = NULL;
+    int r = taskreq_get(request, "shape.source.path", &path);
+
+    return r < 0 ? r : path ? place_source(c, t, path) : place_workspace(c, t, id);
+}
+
 static int spawn_task(struct core *c, const struct live_run *r, const int fds[static TASK_FDS]) {
     CLEANUP(freep) char *program = str_dupf("%s/bawn-task", c->conf.helpers);
-    CLEANUP(closep) int cwd = openat(r->dir, "workspace", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    CLEANUP(closep) int cwd = place_start_dir(c, r->tenant, r->row.id, &r->row.request);
     char max[24];
     char *argv[] = {"bawn-task", c->conf.bawn, (char *)r->row.id, max, NULL};
     const struct core_spawn s = {.path = program, .argv = argv, .fds = fds, .n_fds = TASK_FDS, .cwd = cwd, .outlives = true};
@@ -133,7 +145,7 @@ static int spawn_task(struct core *c, const struct live_run *r, const int fds[st
 
     snprintf(max, sizeof max, "%llu", (unsigned long long)c->conf.output_max);
     if (cwd < 0)
-        return -errno;
+        return cwd;
     return program ? core_spawn(c, r->tenant, &s, &pid) : -ENOMEM;
 }
 
@@ -149,6 +161,8 @@ int place_start(struct core *c, struct live_run *r, struct err *err) {
     n = n < 0 ? n : spawn_task(c, r, fds);
     n = n < 0 ? n : connect_task(r);
     fd_close_all(fds, TASK_FDS);
+    if ((n == -ELOOP || n == -ENOTDIR) && taskreq_has(&r->row.request, "shape.source.path"))
+        return err_sys(err, n, "%s", place_source_refused);
     return n < 0 ? err_sys(err, n, "start bawn-task") : 0;
 }
 
@@ -264,4 +278,55 @@ int place_trash(struct core *c, struct tenant *t, const char *id) {
         return -errno;
     c->clean_at_ms = 1; /* now */
     return 0;
+}
+
+/* -- folders of the host -------------------------------------------------------------------------------------------------------- */
+
+/* The kernel checks as for the tenant: with another fsuid the capabilities that override modes are not in effect. */
+int place_open_as(const struct core *c, const struct tenant *t, int dir, const char *path, int flags) {
+    int fd;
+
+    if (c->root && t->uid != 0) {
+        setfsgid(t->uid);
+        setfsuid(t->uid);
+        if (setfsuid((uid_t)-1) != (int)t->uid) {
+            setfsgid(0);
+            return -EPERM;
+        }
+    }
+    fd = safepath_open(dir, path, O_RDONLY | flags);
+    if (c->root && t->uid != 0) {
+        setfsuid(0);
+        setfsgid(0);
+    }
+    return fd;
+}
+
+/* Where the list has it: the path below may be given only once nothing in it can lead elsewhere. */
+static const char *listed_above(const struct tenant *t, const char *path) {
+    const char *found = NULL;
+
+    for (const char *p = path; (p = strstr(p, "/..")); p += 3)
+        if (!p[3] || p[3] == '/')
+            return NULL;
+    for (size_t i = 0; i < t->row.paths.len; i++)
+        if (str_eq(path, t->row.paths.v[i]) || str_below(path, t->row.paths.v[i]))
+            found = t->row.paths.v[i];
+    return found;
+}
+
+bool place_listed(const struct tenant *t, const char *path) {
+    return listed_above(t, path) != NULL;
+}
+
+/* What is on the list is the administrator's; below it the tenant's sandboxes can make links. */
+int place_source(const struct core *c, const struct tenant *t, const char *path) {
+    const char *above = listed_above(t, path), *below;
+    CLEANUP(closep) int top = above ? open(above, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+    if (!above || top < 0)
+        return above ? -errno : -EPERM;
+    below = path + strlen(above);
+    below += strspn(below, "/");
+    return place_open_as(c, t, top, below[0] ? below : ".", O_DIRECTORY);
 }

@@ -184,11 +184,11 @@ int core_add_run(struct core *c, struct live_run *r, struct err *err) {
     int n = ledger_begin(&c->db, err);
 
     n = n < 0 ? n : ledger_run_add(&c->db, &r->row, err);
+    n = n < 0 ? n : usage_add(c, r->tenant, &(struct usage_part){.runs = 1}, err);
     if (n < 0)
         return n;
     index_run(c, r);
     queue_add(c, r);
-    hour_add(&r->tenant->use, r->row.created_ns, &(struct usage_part){.runs = 1});
     core_event(c, r->tenant, "run", r->row.id, run_state_names[RUN_QUEUED], NULL);
     c->counts.accepted++;
     return 0;
@@ -312,7 +312,7 @@ void core_end_run(struct core *c, struct live_run *r) {
         core_log(c, "error", "database", r->row.id, "%s", err.msg);
     if (r->row.state == RUN_FAILED || (r->row.state == RUN_CANCELLED && r->task < 0))
         place_fail_event(c, r);
-    hour_add(&t->use, clock_mark(), &(struct usage_part){.cpu_us = r->row.cpu_us});
+    usage_end(c, t, r->row.cpu_us);
     traffic_count(c, t);
     core_event(c, t, "run", r->row.id, run_state_names[r->row.state], r->row.reason);
     c->counts.sent += r->row.sent;

@@ -120,6 +120,7 @@ int session_find(struct core *c, struct api_call *call) {
     call->tenant = t;
     call->admin = p->admin;
     call->session = true;
+    memcpy(call->token, p->token, sizeof call->token);
     return 1;
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -25,7 +26,7 @@
 #include "os/sock.h"
 #include "service/core/core.h"
 
-enum { BACKLOG = 512, KEY_MAX = 256 * 1024, LOCK_WAIT_MS = 2000, LOCK_NAP_MS = 10 };
+enum { BACKLOG = 512, KEY_MAX = 256 * 1024, LOCK_WAIT_MS = 2000, LOCK_NAP_MS = 10, FILES_MAX = 65536 };
 
 /* -- folders ------------------------------------------------------------------------------------------------------------------ */
 
@@ -204,6 +205,16 @@ static int open_listeners(struct core *c, struct err *err) {
     return r;
 }
 
+/* Each command in a sandbox is a descriptor here. The usual limit is for programs that use select(). */
+static void raise_files(void) {
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur >= FILES_MAX)
+        return;
+    files.rlim_cur = MIN_OF(files.rlim_max, (rlim_t)FILES_MAX);
+    setrlimit(RLIMIT_NOFILE, &files);
+}
+
 int core_open(struct core *c, struct err *err) {
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD, SIGPIPE};
     int r;
@@ -212,6 +223,7 @@ int core_open(struct core *c, struct err *err) {
     c->uid = geteuid();
     c->tenants_dir = c->trash = c->runtime = c->listener = c->measured = c->front = c->tls[0] = c->tls[1] = -1;
     signal(SIGCHLD, SIG_DFL);
+    raise_files();
     c->signals = sigfd_open(signals, ARRAY_LEN(signals), NULL);
     if (c->signals < 0)
         return err_sys(err, c->signals, "read signals");

@@ -120,13 +120,8 @@ int core_count_boxes(struct core *c, struct tenant *t, struct err *err) {
 }
 
 static int load_use(struct core *c, struct tenant *t, uint64_t now_ns, struct err *err) {
-    int r = ledger_ask(&c->db, LEDGER_RUN_SINCE, err, "ti", t->row.name, (int64_t)(now_ns - HOUR_PARTS * MINUTE_NS));
+    int r = traffic_load(c, t, now_ns, err);
 
-    while (r >= 0 && (r = ledger_next(&c->db, LEDGER_RUN_SINCE, err)) > 0)
-        hour_add(&t->use, (uint64_t)ledger_int(&c->db, LEDGER_RUN_SINCE, 0),
-                 &(struct usage_part){.runs = 1, .cpu_us = (uint64_t)ledger_int(&c->db, LEDGER_RUN_SINCE, 1)});
-    ledger_end(&c->db, LEDGER_RUN_SINCE);
-    r = r < 0 ? r : traffic_load(c, t, now_ns, err);
     return r < 0 ? r : core_count_boxes(c, t, err);
 }
 

@@ -2,7 +2,7 @@
 /*
  * What leaves over the network. All gates of a tenant, of runs and of persistent sandboxes, add to one count (os/meter.h); bawnd reads it once a
  * second while something may run, and when a quota is asked for, and writes how far it may go. So a run is cut when the quota is used up, also if
- * several send at once or bawnd is not there.
+ * several send at once or bawnd is not there. It is stored by minutes, and with it how many runs were made and what CPU time they took.
  *
  *     $STATE/tenants/NAME/meter        the tenant's own file: its supervisors open it, and its gates have it mapped
  */
@@ -30,28 +30,48 @@ int traffic_load(struct core *c, struct tenant *t, uint64_t now_ns, struct err *
 
     while (r >= 0 && (r = ledger_next(&c->db, LEDGER_TRAFFIC_SINCE, err)) > 0)
         hour_add(&t->use, (uint64_t)ledger_int(&c->db, LEDGER_TRAFFIC_SINCE, 0) * MINUTE_NS,
-                 &(struct usage_part){.sent = (uint64_t)ledger_int(&c->db, LEDGER_TRAFFIC_SINCE, 1)});
+                 &(struct usage_part){.sent = (uint64_t)ledger_int(&c->db, LEDGER_TRAFFIC_SINCE, 1),
+                                      .runs = (uint64_t)ledger_int(&c->db, LEDGER_TRAFFIC_SINCE, 2),
+                                      .cpu_us = (uint64_t)ledger_int(&c->db, LEDGER_TRAFFIC_SINCE, 3)});
     ledger_end(&c->db, LEDGER_TRAFFIC_SINCE);
     return r;
 }
 
-/* The count is the tenant's: a number that makes no sense is no reason to end. */
-static int store(struct core *c, struct tenant *t, uint64_t bytes, uint64_t now_ns, struct err *err) {
-    int64_t minute = (int64_t)(now_ns / MINUTE_NS);
+int usage_add(struct core *c, struct tenant *t, const struct usage_part *add, struct err *err) {
+    uint64_t now_ns = clock_mark();
     int r = ledger_begin(&c->db, err);
 
-    r = r < 0 ? r : ledger_do(&c->db, LEDGER_TRAFFIC_OLD, err, "i", minute - HOUR_PARTS);
-    return r < 0 ? r : ledger_do(&c->db, LEDGER_TRAFFIC_ADD, err, "tii", t->row.name, minute, (int64_t)bytes);
+    hour_add(&t->use, now_ns, add);
+    return r < 0 ? r
+                 : ledger_do(&c->db, LEDGER_TRAFFIC_ADD, err, "tiiii", t->row.name, (int64_t)(now_ns / MINUTE_NS),
+                             (int64_t)add->sent, (int64_t)add->runs, (int64_t)add->cpu_us);
 }
 
-static void take_sent(struct core *c, struct tenant *t, const struct shared_meter *m, uint64_t now_ns) {
-    uint64_t bytes = MIN_OF(m->used - (m->used < m->seen ? 0 : m->seen), (uint64_t)INT64_MAX / HOUR_PARTS);
+/* The counts are the tenant's: a number that makes no sense is no reason to end. */
+#define COUNT_MAX ((uint64_t)INT64_MAX / HOUR_PARTS / 1024)
+
+void usage_end(struct core *c, struct tenant *t, uint64_t cpu_us) {
+    struct err err = {0};
+
+    if (usage_add(c, t, &(struct usage_part){.cpu_us = MIN_OF(cpu_us, COUNT_MAX)}, &err) < 0)
+        core_log(c, "error", "database", t->row.name, "%s", err.msg);
+}
+
+void usage_forget(struct core *c) {
+    struct err err = {0};
+
+    if (ledger_begin(&c->db, &err) < 0 ||
+        ledger_do(&c->db, LEDGER_TRAFFIC_OLD, &err, "i", (int64_t)(clock_mark() / MINUTE_NS) - HOUR_PARTS) < 0)
+        core_log(c, "error", "database", "", "%s", err.msg);
+}
+
+static void take_sent(struct core *c, struct tenant *t, const struct shared_meter *m) {
+    uint64_t bytes = MIN_OF(m->used - (m->used < m->seen ? 0 : m->seen), COUNT_MAX);
     struct err err = {0};
 
     if (bytes == 0)
         return;
-    hour_add(&t->use, now_ns, &(struct usage_part){.sent = bytes});
-    if (store(c, t, bytes, now_ns, &err) < 0)
+    if (usage_add(c, t, &(struct usage_part){.sent = bytes}, &err) < 0)
         core_log(c, "error", "database", t->row.name, "%s", err.msg);
     meter_set_seen(t->meter, m->used);
 }
@@ -62,7 +82,7 @@ void traffic_count(struct core *c, struct tenant *t) {
 
     if (t->meter < 0 || meter_read(t->meter, &m) < 0)
         return;
-    take_sent(c, t, &m, now);
+    take_sent(c, t, &m);
     sent = hour_sum(&t->use, now).sent;
     limit = quota == QUOTA_NONE ? UINT64_MAX : m.used + (quota > sent ? quota - sent : 0);
     if (limit != m.limit)

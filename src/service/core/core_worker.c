@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "os/fd.h"
 #include "os/process.h"
@@ -92,7 +93,8 @@ static int spawn_worker(struct core *c, struct core_worker *w, const struct work
 }
 
 int worker_detached(struct core *c, struct tenant *t, uint64_t request, const char *id, struct worker_plan *p, struct err *err) {
-    struct core_worker w = {.request = request, .tenant = t, .stays = p->stays, .said = -1, .out = -1, .done = p->done};
+    struct core_worker w = {
+        .request = request, .tenant = t, .stays = p->stays, .alone = p->alone, .said = -1, .out = -1, .done = p->done};
     int r = core_tenant_place(c, t, err);
 
     snprintf(w.id, sizeof w.id, "%s", id ? id : "");
@@ -170,6 +172,40 @@ void worker_answer(struct core *c, struct api_call *call, const char *id, struct
 
 /* -- the end ------------------------------------------------------------------------------------------------------------------ */
 
+bool worker_alone(const struct core *c, const struct tenant *t, const char *id) {
+    for (size_t i = 0; i < c->n_workers; i++)
+        if (c->workers[i].alone && c->workers[i].tenant == t && str_eq(c->workers[i].id, id))
+            return true;
+    return false;
+}
+
+bool call_waits_turn(struct core *c, struct api_call *call, const char *id) {
+    if (!worker_alone(c, call->tenant, id))
+        return false;
+    call->wait = WAIT_TURN;
+    snprintf(call->turn, sizeof call->turn, "%s", id);
+    return true;
+}
+
+/* The one that waits for the longest; the list begins with the last. */
+static struct api_call *next_turn(const struct core *c, const struct core_worker *w) {
+    struct api_call *first = NULL;
+
+    for (struct api_call *call = c->calls; call; call = call->next)
+        if (call->wait == WAIT_TURN && call->tenant == w->tenant && str_eq(call->turn, w->id))
+            first = call;
+    return first;
+}
+
+static void give_turns(struct core *c, const struct core_worker *w) {
+    struct api_call *call;
+
+    while (!worker_alone(c, w->tenant, w->id) && (call = next_turn(c, w))) {
+        call->wait = WAIT_NOTHING;
+        core_ops[call->route->op](c, call);
+    }
+}
+
 void worker_reaped(struct core *c, pid_t pid, int status) {
     for (size_t i = 0; i < c->n_workers; i++)
         if (c->workers[i].pid == pid) {
@@ -180,6 +216,8 @@ void worker_reaped(struct core *c, pid_t pid, int status) {
             w.done(c, &w, call, process_exit_status(status));
             closep(&w.said);
             closep(&w.out);
+            if (w.alone)
+                give_turns(c, &w);
             return;
         }
 }

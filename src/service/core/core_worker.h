@@ -16,6 +16,7 @@ struct core_worker {
     struct tenant *tenant;
     char id[RANDID_SIZE];     /* of the run or sandbox; "" */
     bool stays;               /* goes on if the client is gone */
+    bool alone;               /* others that change the same sandbox wait for it */
     int said;                 /* a memfd: its stderr */
     int out;                  /* the pipe to the front, if something is to be written behind its output; -1 */
     const char *behind;       /* that */
@@ -27,7 +28,7 @@ struct worker_plan {
     const char *program; /* NULL: bawn */
     struct strv argv;    /* belongs to the plan */
     int in, out, cwd;    /* borrowed; -1: /dev/null, and the root folder */
-    bool stays;
+    bool stays, alone;
     worker_done *done;
 };
 #define WORKER_PLAN_INIT \
@@ -42,6 +43,10 @@ void worker_answer(struct core *c, struct api_call *call, const char *id, struct
                    const char *before, const char *behind);
 void worker_reaped(struct core *c, pid_t pid, int status);
 void worker_cancel(struct core *c, uint64_t request);
+/* Starts, stops and removes of one sandbox go one after the other. True: one is at work. */
+bool worker_alone(const struct core *c, const struct tenant *t, const char *id);
+/* The same for a call, which waits then; its operation begins anew when that worker has ended. */
+bool call_waits_turn(struct core *c, struct api_call *call, const char *id);
 /* The last line that it said, cleaned; for details of problems. */
 void worker_reason(const struct core_worker *w, char *ret, size_t size);
 

@@ -38,6 +38,13 @@ const char *const ledger_migrations[] = {
     /* The limit on memory of a sandbox; those that were made before count nothing. */
     "ALTER TABLE boxes ADD COLUMN memory INTEGER NOT NULL DEFAULT 0;"
     "CREATE INDEX boxes_use ON boxes (tenant, state, memory);",
+
+    /* And how many runs were made, and the CPU time of those that ended: a run that is removed was used all the same. */
+    "ALTER TABLE traffic ADD COLUMN runs INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE traffic ADD COLUMN cpu INTEGER NOT NULL DEFAULT 0;"
+    "INSERT INTO traffic SELECT tenant, created / 60000000000, 0, count(*), CAST(min(total(cpu), 1e14) AS INTEGER) FROM runs"
+    " WHERE tenant IN (SELECT name FROM tenants) GROUP BY 1, 2"
+    " ON CONFLICT (tenant, minute) DO UPDATE SET runs = excluded.runs, cpu = excluded.cpu;",
 };
 const int ledger_version = ARRAY_LEN(ledger_migrations);
 
@@ -74,10 +81,9 @@ const char *const ledger_statements[LEDGER_STATEMENTS] = {
     [LEDGER_RUN_REMOVE] = "DELETE FROM runs WHERE tenant = ?1 AND id = ?2 AND state >= 3",
     [LEDGER_RUN_OLD] = "SELECT " RUN_COLUMNS " FROM runs WHERE state >= 3 AND ended < ?1 ORDER BY ended LIMIT ?2",
     [LEDGER_RUN_COUNT] = "SELECT count(*) FROM runs WHERE tenant = ?",
-    [LEDGER_RUN_SINCE] = "SELECT created, cpu FROM runs WHERE tenant = ?1 AND created >= ?2",
-    [LEDGER_TRAFFIC_ADD] =
-        "INSERT INTO traffic (tenant, minute, bytes) VALUES (?1, ?2, ?3) ON CONFLICT (tenant, minute) DO UPDATE SET bytes = bytes + ?3",
-    [LEDGER_TRAFFIC_SINCE] = "SELECT minute, bytes FROM traffic WHERE tenant = ?1 AND minute >= ?2",
+    [LEDGER_TRAFFIC_ADD] = "INSERT INTO traffic (tenant, minute, bytes, runs, cpu) VALUES (?1, ?2, ?3, ?4, ?5)"
+                           " ON CONFLICT (tenant, minute) DO UPDATE SET bytes = bytes + ?3, runs = runs + ?4, cpu = cpu + ?5",
+    [LEDGER_TRAFFIC_SINCE] = "SELECT minute, bytes, runs, cpu FROM traffic WHERE tenant = ?1 AND minute >= ?2",
     [LEDGER_TRAFFIC_OLD] = "DELETE FROM traffic WHERE minute < ?",
     [LEDGER_OUTBOX_SET] = "INSERT OR REPLACE INTO outbox (tenant, at, data) VALUES (?, ?, ?)",
     [LEDGER_OUTBOX_GET] = "SELECT at, data FROM outbox WHERE tenant = ?",
@@ -92,7 +98,7 @@ const char *const ledger_statements[LEDGER_STATEMENTS] = {
     [LEDGER_BOX_REMOVE] = "DELETE FROM boxes WHERE id = ?2 AND tenant = ?1",
     [LEDGER_BOX_LIVE] = /* those that did not fail, and the memory of those that run */
     "SELECT count(*), CAST(total(memory) FILTER (WHERE state < 3) AS INTEGER) FROM boxes WHERE tenant = ? AND state <> 4",
-    [LEDGER_BOX_RUNNING] = "SELECT id FROM boxes WHERE tenant = ? AND state = 1",
+    [LEDGER_BOX_RUNNING] = "SELECT id FROM boxes WHERE tenant = ? AND state < 2",
     [LEDGER_BOX_STATES] = "SELECT state, count(*) FROM boxes GROUP BY state",
     [LEDGER_BOX_COUNT] = "SELECT count(*) FROM boxes WHERE tenant = ?",
 };

@@ -10,7 +10,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "os/clock.h"
-#include "service/core/core.h"
+#include "service/core/core_worker.h"
 
 enum { LIST_USUAL = 100, LIST_BYTES = 16 * 1024 * 1024 };
 
@@ -177,6 +177,11 @@ void op_tenant_delete(struct core *c, struct api_call *call) {
 
     if (!t)
         return;
+    for (size_t i = 0; i < c->n_workers; i++)
+        if (c->workers[i].tenant == t && c->workers[i].stays && !c->workers[i].outside) {
+            call_fail(call, API_PROBLEM_CONFLICT, "something of the tenant is just being removed; try again");
+            return;
+        }
     runs = count_of(c, LEDGER_RUN_COUNT, t, &err);
     boxes = runs < 0 ? runs : count_of(c, LEDGER_BOX_COUNT, t, &err);
     if (boxes < 0) {
@@ -196,8 +201,11 @@ void op_tenant_delete(struct core *c, struct api_call *call) {
     for (struct api_call *other = c->calls, *next; other; other = next) {
         next = other->next;
         if (other->tenant == t && other != call)
-            call_fail(other, API_PROBLEM_UNAUTHORIZED, "the tenant was removed");
+            call_end(other, "the tenant was removed");
     }
+    for (size_t i = 0; i < c->n_workers; i++) /* those that were killed just now, and ports */
+        if (c->workers[i].tenant == t)
+            c->workers[i].tenant = NULL;
     core_tenant_trash(c, t);
     core_tenant_remove(c, t);
     call_nothing(call);
@@ -267,6 +275,15 @@ void op_token_create(struct core *c, struct api_call *call) {
     call_json(call, 201, &b);
 }
 
+/* What goes on with it ends, but for terminals: those are the front's. */
+static void end_calls_of_token(struct core *c, const struct api_call *call) {
+    for (struct api_call *other = c->calls, *next; other; other = next) {
+        next = other->next;
+        if (other != call && str_eq(other->token, call_text(call, API_FIELD_TOKEN)))
+            call_end(other, "the token was removed");
+    }
+}
+
 void op_token_delete(struct core *c, struct api_call *call) {
     struct err err = {0};
     int r = ledger_begin(&c->db, &err);
@@ -278,6 +295,7 @@ void op_token_delete(struct core *c, struct api_call *call) {
         call_fail(call, API_PROBLEM_NOT_FOUND, "there is no token '%s'", call_text(call, API_FIELD_TOKEN));
     else {
         session_end_token(c, call_text(call, API_FIELD_TOKEN));
+        end_calls_of_token(c, call);
         call_nothing(call);
     }
 }

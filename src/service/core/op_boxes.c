@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/jsonout.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "os/clock.h"
@@ -17,7 +16,7 @@
 #include "service/core/core_worker.h"
 #include "service/task/taskreq.h"
 
-enum { LIST_USUAL = 100, LIST_BYTES = 16 * 1024 * 1024, REASON_SIZE = 500 };
+enum { LIST_USUAL = 100, LIST_BYTES = 16 * 1024 * 1024, REASON_SIZE = 500, ORPHAN_MS = 60 * 1000 };
 
 const char *const box_state_names[BOX_ROW_STATES] = {"starting", "running", "stopping", "stopped", "failed"};
 
@@ -65,34 +64,6 @@ bool call_box(struct core *c, struct api_call *call, struct box_row *ret) {
     return call_box_named(c, call, call_text(call, API_FIELD_ID), ret);
 }
 
-static void labels_json(struct jsonout *j, const struct buf *request) {
-    struct taskreq_field f;
-
-    jsonout_open(j, "labels", '{');
-    for (size_t at = 0; taskreq_next(request, &at, &f) > 0;) {
-        size_t key = strnlen(f.data, f.len);
-        CLEANUP(freep) char *value = key < f.len ? strndup(f.data + key + 1, f.len - key - 1) : NULL;
-
-        if (str_eq(f.name, "labels") && value)
-            jsonout_text(j, f.data, value);
-    }
-    jsonout_close(j, '}');
-}
-
-static void box_json(const struct box_row *b, struct buf *to) {
-    struct jsonout j = {.to = to, .compact = true};
-    char text[CLOCK_TEXT_SIZE];
-
-    jsonout_open(&j, NULL, '{');
-    jsonout_text(&j, "id", b->id);
-    jsonout_text(&j, "state", box_state_names[b->state]);
-    labels_json(&j, &b->request);
-    jsonout_text(&j, "created", clock_text(b->created_ns, CLOCK_ISO_MS, text));
-    jsonout_text(&j, "reason", b->reason[0] ? b->reason : NULL);
-    jsonout_null(&j, "details");
-    jsonout_close(&j, '}');
-}
-
 static void answer_box(struct api_call *call, unsigned status, const struct box_row *b) {
     struct buf out = BUF_INIT(LIST_BYTES);
 
@@ -117,17 +88,30 @@ static void set_state(struct core *c, struct tenant *t, const char *id, enum box
     recount(c, t);
 }
 
-/* What the row says may be old: the sandbox may have stopped by itself. */
+/*
+ * What the row says may be old: the sandbox may have stopped by itself, or a bawnd that was killed was about to start or stop it. What that one
+ * had begun goes on for a while.
+ */
 static void look_at_box(struct core *c, struct tenant *t, struct box_row *b) {
-    CLEANUP(closep) int fd = -1;
+    CLEANUP(closep) int fd = worker_alone(c, t, b->id) ? -EBUSY : box_connect(c, t, b->id);
+    bool runs = fd >= 0 || fd == -EAGAIN, gone = fd == -ENOENT || fd == -ECONNREFUSED; /* else it is not known: -EBUSY, -EMFILE */
+    const char *reason = "";
 
-    if (b->state != BOX_ROW_RUNNING)
+    if ((!runs && !gone) || runs == (b->state == BOX_ROW_RUNNING))
         return;
-    fd = box_connect(c, t, b->id);
-    if (fd >= 0 || fd == -EAGAIN)
+    if (runs) {
+        b->state = BOX_ROW_RUNNING;
+    } else if (b->state == BOX_ROW_RUNNING) {
+        b->state = BOX_ROW_STOPPED;
+        reason = "it has stopped by itself";
+    } else if (b->state == BOX_ROW_STARTING && clock_ms() > c->begun_ms + ORPHAN_MS) {
+        b->state = BOX_ROW_FAILED;
+        reason = "the service has ended while it was started; start it again";
+    } else {
         return;
-    b->state = BOX_ROW_STOPPED;
-    set_state(c, t, b->id, BOX_ROW_STOPPED, "it has stopped by itself");
+    }
+    snprintf(b->reason, sizeof b->reason, "%s", reason);
+    set_state(c, t, b->id, b->state, reason);
 }
 
 void boxes_look(struct core *c, struct tenant *t) {
@@ -244,23 +228,29 @@ static void fill_box(struct core *c, struct api_call *call, const struct box_row
     p.program = program;
     p.in = request;
     p.cwd = cwd;
+    p.alone = true;
     p.done = source_done;
     if (worker_start(c, call, b->id, &p) < 0)
         set_state(c, call->tenant, b->id, BOX_ROW_FAILED, "its workspace could not be filled");
 }
 
 void box_begin(struct core *c, struct api_call *call, const char *id, struct worker_plan *p, unsigned status) {
-    p->stays = true;
+    p->stays = p->alone = true;
     call->status = status;
     if (worker_start(c, call, id, p) < 0)
         set_state(c, call->tenant, id, BOX_ROW_FAILED, "it could not be started");
 }
 
 static void start_box(struct core *c, struct api_call *call, const char *id, const struct buf *request, unsigned status) {
-    CLEANUP(closep) int cwd = place_workspace(c, call->tenant, id);
+    CLEANUP(closep) int cwd = place_start_dir(c, call->tenant, id, request);
     struct worker_plan p = WORKER_PLAN_INIT;
     struct err err = {0};
 
+    if (cwd < 0 && taskreq_has(request, "shape.source.path")) {
+        call_fail(call, API_PROBLEM_CANNOT_SANDBOX, "%s", place_source_refused);
+        set_state(c, call->tenant, id, BOX_ROW_FAILED, place_source_refused);
+        return;
+    }
     if (cwd < 0 || taskreq_start_argv(request, id, &p.argv, &err) < 0) {
         strv_done(&p.argv);
         call_fail(call, API_PROBLEM_INTERNAL, "the sandbox's folder or request is damaged");
@@ -289,8 +279,12 @@ bool box_repeated(struct core *c, struct api_call *call) {
         call_fail(call, API_PROBLEM_IDEMPOTENCY_CONFLICT, "%s", err.msg);
     else if (n < 0)
         call_broken(call, &err);
-    else if (n > 0 && call_box_named(c, call, id, &b))
-        answer_box(call, 201, &b);
+    else if (n > 0 && !call_waits_turn(c, call, id) && call_box_named(c, call, id, &b)) {
+        if (b.state == BOX_ROW_FAILED)
+            call_fail(call, API_PROBLEM_CANNOT_SANDBOX, "%s", b.reason);
+        else
+            answer_box(call, 201, &b);
+    }
     return n != 0;
 }
 
@@ -362,7 +356,7 @@ void op_box_create(struct core *c, struct api_call *call) {
 void op_box_start(struct core *c, struct api_call *call) {
     CLEANUP(box_row_done) struct box_row b = BOX_ROW_INIT;
 
-    if (!call_box(c, call, &b))
+    if (!call_box(c, call, &b) || call_waits_turn(c, call, b.id))
         return;
     look_at_box(c, call->tenant, &b);
     if (b.state == BOX_ROW_RUNNING)
@@ -382,8 +376,12 @@ static void stop_done(struct core *c, struct core_worker *w, struct api_call *ca
         worker_nothing(c, w, call, status);
         return;
     }
-    set_state(c, w->tenant, w->id, BOX_ROW_STOPPED, NULL);
-    if (call && call_box_named(c, call, w->id, &b))
+    if (box_find(c, w->tenant, w->id, &b) > 0 && b.state != BOX_ROW_FAILED) { /* a failed one has no place that it could keep */
+        b.state = BOX_ROW_STOPPED;
+        b.reason[0] = 0;
+        set_state(c, w->tenant, w->id, b.state, NULL);
+    }
+    if (call)
         answer_box(call, 200, &b);
 }
 
@@ -403,7 +401,8 @@ static void forget_done(struct core *c, struct core_worker *w, struct api_call *
 static void remove_done(struct core *c, struct core_worker *w, struct api_call *call, int status) {
     CLEANUP(closep) int cwd = place_workspace(c, w->tenant, w->id);
     CLEANUP(freep) char *program = str_dupf("%s/bawn-task", c->conf.helpers);
-    struct worker_plan p = {.program = program, .in = -1, .out = -1, .cwd = cwd, .stays = true, .done = forget_done};
+    struct worker_plan p = {
+        .program = program, .in = -1, .out = -1, .cwd = cwd, .stays = true, .alone = true, .done = forget_done};
     struct err err = {0};
     char reason[REASON_SIZE] = "";
 
@@ -425,8 +424,9 @@ static void box_verb(struct core *c, struct api_call *call, const char *const *w
     struct worker_plan p = WORKER_PLAN_INIT;
     int r;
 
-    if (!call_box(c, call, &b))
+    if (!call_box(c, call, &b) || call_waits_turn(c, call, b.id))
         return;
+    look_at_box(c, call->tenant, &b);
     r = strv_add(&p.argv, "bawn");
     for (size_t i = 0; r >= 0 && words[i]; i++)
         r = strv_add(&p.argv, words[i]);
@@ -436,7 +436,7 @@ static void box_verb(struct core *c, struct api_call *call, const char *const *w
         call_fail(call, API_PROBLEM_INTERNAL, "no memory");
         return;
     }
-    p.stays = true;
+    p.stays = p.alone = true;
     p.done = done;
     worker_start(c, call, b.id, &p);
 }

@@ -43,6 +43,9 @@ void op_checkpoint_list(struct core *c, struct api_call *call) {
 void op_checkpoint_create(struct core *c, struct api_call *call) {
     struct worker_plan p = WORKER_PLAN_INIT;
 
+    if (call_disk_full(call))
+        return;
+    core_measure_soon(c);
     if (box_plan(c, call, &p,
                  (const char *const[]){"bawn", "checkpoint", "--json", "--", call_text(call, API_FIELD_ID),
                                        call_text(call, API_FIELD_TAG), NULL}) == 0)
@@ -94,11 +97,17 @@ static int plan_fork(struct worker_plan *p, const struct api_call *call, const c
 
 void op_box_fork(struct core *c, struct api_call *call) {
     CLEANUP(box_row_done) struct box_row from = BOX_ROW_INIT, b = BOX_ROW_INIT;
+    CLEANUP(closep) int dir = -1;
     struct worker_plan p = WORKER_PLAN_INIT;
     struct err err = {0};
 
     if (box_repeated(c, call) || !call_box(c, call, &from) || box_refused(c, call, &from.request))
         return;
+    dir = place_start_dir(c, call->tenant, from.id, &from.request);
+    if (dir < 0) {
+        call_fail(call, API_PROBLEM_CANNOT_SANDBOX, "%s", place_source_refused);
+        return;
+    }
     if (fork_request(call, &from.request, &b.request) < 0 || box_add(c, call, &b, &err) < 0) {
         call_broken(call, &err);
         return;

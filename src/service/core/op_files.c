@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/fsuid.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +11,6 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "os/fd.h"
-#include "os/safepath.h"
 #include "service/core/core_boxes.h"
 #include "service/core/core_worker.h"
 #include "service/task/taskreq.h"
@@ -151,26 +149,6 @@ void op_archive_write(struct core *c, struct api_call *call) {
 
 /* -- reading ------------------------------------------------------------------------------------------------------------------ */
 
-/* The kernel checks as for the tenant: with another fsuid the capabilities that override modes are not in effect. */
-static int open_as(const struct core *c, const struct tenant *t, int dir, const char *path) {
-    int fd;
-
-    if (c->root && t->uid != 0) {
-        setfsgid(t->uid);
-        setfsuid(t->uid);
-        if (setfsuid((uid_t)-1) != (int)t->uid) {
-            setfsgid(0);
-            return -EPERM;
-        }
-    }
-    fd = safepath_open(dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    if (c->root && t->uid != 0) {
-        setfsuid(0);
-        setfsgid(0);
-    }
-    return fd;
-}
-
 /* What the worker has copied. */
 static void cat_done(struct core *c, struct core_worker *w, struct api_call *call, int status) {
     struct stat st = {0};
@@ -218,7 +196,7 @@ void op_file_read(struct core *c, struct api_call *call) {
     }
     if (!call_workspace(c, call, &dir))
         return;
-    fd = open_as(c, call->tenant, dir, path);
+    fd = place_open_as(c, call->tenant, dir, path, O_NONBLOCK | O_NOCTTY);
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
         bool missing = fd == -ENOENT || fd == -ENOTDIR;
 

@@ -34,16 +34,6 @@ int call_pack(const struct api_fields *f, struct buf *to) {
 
 /* -- what is refused ---------------------------------------------------------------------------------------------------------- */
 
-static bool path_allowed(const struct tenant *t, const char *path) {
-    for (const char *p = path; (p = strstr(p, "/..")); p += 3)
-        if (!p[3] || p[3] == '/')
-            return false;
-    for (size_t i = 0; i < t->row.paths.len; i++)
-        if (str_eq(path, t->row.paths.v[i]) || str_below(path, t->row.paths.v[i]))
-            return true;
-    return false;
-}
-
 /* 1: it is, 0: there is none, -EBUSY */
 static int run_is_over(struct core *c, struct tenant *t, const char *id) {
     CLEANUP(run_row_done) struct run_row row = RUN_ROW_INIT;
@@ -140,7 +130,7 @@ static bool refuse_shape(struct api_call *call) {
 
     if (refuse_source(call) || refuse_secrets(call))
         return true;
-    if (path && !path_allowed(call->tenant, path)) {
+    if (path && !place_listed(call->tenant, path)) {
         call_fail_field(call, API_FIELD_SHAPE_SOURCE_PATH, "this tenant may not use this folder");
         return true;
     }

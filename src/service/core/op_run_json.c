@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run as JSON (Run of spec/openapi.yaml). */
+/* Runs and sandboxes as JSON (Run and Sandbox of spec/openapi.yaml). */
 #include <fcntl.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "os/fd.h"
 #include "os/file.h"
 #include "proto/api/jsonline.h"
-#include "service/core/core.h"
+#include "service/core/core_boxes.h"
 #include "service/task/taskmsg.h"
 #include "service/task/taskreq.h"
 
@@ -96,4 +96,20 @@ void call_run(struct api_call *call, unsigned status, const struct run_row *row)
 
     run_json(call->core, row, true, &b);
     call_json(call, status, &b);
+}
+
+/* -- sandboxes ---------------------------------------------------------------------------------------------------------------- */
+
+void box_json(const struct box_row *b, struct buf *to) {
+    struct jsonout j = {.to = to, .compact = true};
+    char text[CLOCK_TEXT_SIZE];
+
+    jsonout_open(&j, NULL, '{');
+    jsonout_text(&j, "id", b->id);
+    jsonout_text(&j, "state", box_state_names[b->state]);
+    labels_json(&j, &b->request);
+    jsonout_text(&j, "created", clock_text(b->created_ns, CLOCK_ISO_MS, text));
+    jsonout_text(&j, "reason", b->reason[0] ? b->reason : NULL);
+    jsonout_null(&j, "details");
+    jsonout_close(&j, '}');
 }

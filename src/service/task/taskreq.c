@@ -74,23 +74,14 @@ static const struct {
     const char *field, *option;
     bool pair;
 } options[] = {
-    {"shape.engine", "engine", false},
-    {"shape.image", "image", false},
-    {"shape.profile", "profile", false},
-    {"shape.limits.cpus", "cpus", false},
-    {"shape.limits.memory", "memory", false},
-    {"shape.limits.pids", "pids", false},
-    {"shape.limits.disk", "disk", false},
-    {"shape.limits.timeout", "timeout", false},
-    {"shape.network.mode", "network", false},
-    {"shape.network.allow", "allow", false},
-    {"shape.network.deny", "deny", false},
-    {"shape.secrets", "secret", false},
-    {"shape.source.path", "directory", false},
-    {"agent.name", "agent", false},
-    {"idle", "idle", false},
-    {"no_secrets", "no-secrets", false},
-    {"env", "env", true},
+    {"shape.engine", "engine", false},        {"shape.image", "image", false},
+    {"shape.profile", "profile", false},      {"shape.limits.cpus", "cpus", false},
+    {"shape.limits.memory", "memory", false}, {"shape.limits.pids", "pids", false},
+    {"shape.limits.disk", "disk", false},     {"shape.limits.timeout", "timeout", false},
+    {"shape.network.mode", "network", false}, {"shape.network.allow", "allow", false},
+    {"shape.network.deny", "deny", false},    {"shape.secrets", "secret", false},
+    {"agent.name", "agent", false},           {"idle", "idle", false},
+    {"no_secrets", "no-secrets", false},      {"env", "env", true},
 };
 
 static int add_pair(struct strv *v, const char *option, const struct taskreq_field *f) {
@@ -126,6 +117,8 @@ static int add_options(const struct buf *b, const char *name, struct strv *v) {
     size_t at = 0;
     int r = add_defaults(b, name, v), more = 0;
 
+    if (r >= 0 && taskreq_has(b, "shape.source.path")) /* bawnd has opened it: a path could lead elsewhere by now */
+        r = strv_add(v, "--directory=.");
     while (r >= 0 && (more = taskreq_next(b, &at, &f)) > 0)
         r = add_option(v, &f);
     return r < 0 ? r : more;

@@ -65,6 +65,21 @@ static int add_secrets(const struct buf *request, struct strv *argv) {
     return r;
 }
 
+/* What it takes counts as if the run had it. */
+static int add_limits(const struct buf *request, struct strv *argv) {
+    static const char *const limits[][2] = {
+        {"shape.limits.cpus", "cpus"}, {"shape.limits.memory", "memory"}, {"shape.limits.disk", "disk"}};
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < ARRAY_LEN(limits); i++) {
+        CLEANUP(freep) char *value = NULL;
+
+        r = taskreq_get(request, limits[i][0], &value);
+        r = r < 0 || !value ? r : strv_addf(argv, "--%s=%s", limits[i][1], value);
+    }
+    return r;
+}
+
 static int source_clone(const struct buf *request, const char *bawn, const char *url, struct err *err) {
     static const char *const words[] = {"bawn",        "run",           "--no-tty",          "--quiet",
                                         "--ask=never", "--timeout=15m", "--workspace=direct"};
@@ -81,6 +96,7 @@ static int source_clone(const struct buf *request, const char *bawn, const char 
         add = strv_add(&argv, words[i]);
     add = add < 0 ? add : strv_addf(&argv, "--allow=%s", host);
     add = add < 0 ? add : add_secrets(request, &argv);
+    add = add < 0 ? add : add_limits(request, &argv);
     add = add < 0 ? add : taskreq_get(request, "shape.source.branch", &branch);
     for (size_t i = 0; add >= 0 && i < 6; i++)
         add = strv_add(&argv, (const char *const[]){"--", "sh", "-c", clone_script, "sh", url}[i]);
