@@ -329,6 +329,17 @@ def test_a_deleted_working_directory(runner):
     assert r.rc == 125 and r.err.startswith(b"bawn:"), r
 
 
+@pytest.mark.parametrize("mode", ["direct", "overlay", "ro"])
+def test_a_folder_that_cannot_be_the_workspace_is_not_searched(runner, mode):
+    """It may be a whole home, or /: the first thing that is wrong in there is not what is wrong."""
+    runner.mkdir(runner.home / ".sandboxignore")
+    for folder, why in ((runner.home, b"your home, with its keys and tokens, would be inside"), ("/", b"it holds more than a project"),
+                        ("/proc", b"it holds more than a project"), ("/proc/self", b"nothing below /proc/ can")):  # fmt: skip
+        for verb in ("run", "explain"):
+            r = runner.bawn(verb, "-w", mode, "-C", folder, "--", "true")
+            assert r.rc == 125 and b"cannot be the workspace" in r.err and why in r.err and r.err.count(b"\n") == 1, r
+
+
 def test_a_read_only_working_directory(runner):
     runner.write("file", "x")
     runner.workspace.chmod(0o555)
