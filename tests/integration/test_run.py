@@ -134,6 +134,20 @@ def test_files_as_streams(runner):
     )
 
 
+def test_output_that_a_full_disk_does_not_take_is_no_success(runner):
+    """The command writes to a pipe, and has ended well before the file turns out to be full."""
+    path = shlex.quote(str(runner.path))
+    runner.bawn("start", "box", "-w", "ro", "--network", "none")
+    try:
+        for verb in (f"{path} run --", f"{path} run --tty --", f"{path} exec box --"):
+            for command, status in (("echo x", 125), ("sh -c 'echo x; exit 3'", 3)):
+                r = runner.run("sh", "-c", f"{verb} {command} >/dev/full")
+                assert r.rc == status and b"bawn: the standard output cannot be written: No space left on device" in r.err, r
+        assert runner.run("sh", "-c", f"{path} run -- sh -c 'echo x >&2' 2>/dev/full").rc == 0
+    finally:
+        assert runner.bawn("stop", "box").rc == 0
+
+
 def test_appending_keeps_the_place(runner):
     r = runner.run("sh", "-c", f"(echo a; {shlex.quote(str(runner.path))} run -- echo b; echo c) > log; cat log")
     assert r.out == b"a\nb\nc\n", r
