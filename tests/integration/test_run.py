@@ -337,6 +337,20 @@ def test_a_workspace_path_of_4000_bytes(runner):
     assert open(path + "/file").read() == "made\n"
 
 
+@pytest.mark.parametrize("spec", ["{}", "{}:/data", "{}:/data:rw"])
+def test_a_mount_of_what_is_not_there(runner, spec):
+    missing = runner.top / "missing"
+    r = runner.bawn("run", "--mount", spec.format(missing), "--", "true")
+    assert r.rc == 125 and r.err == f"bawn: mount '{missing}': No such file or directory\n".encode(), r
+
+
+def test_a_run_without_a_home_says_what_it_lacks(runner):
+    for mode, unrecorded in (("direct", True), ("ro", False)):
+        r = runner.bawn("run", "-w", mode, "--", "true", env={"HOME": "/nonexistent"})
+        assert r.rc == 0 and b"nothing of this is in the audit log: there is no home folder" in r.err, r
+        assert (b"there will be no review and no rollback" in r.err) == unrecorded, r
+
+
 def test_a_deleted_working_directory(runner):
     folder = runner.mkdir(runner.workspace / "gone")
     r = runner.run("sh", "-c", f"cd {folder} && rmdir {folder} && exec {shlex.quote(str(runner.path))} run -- true")
