@@ -26,6 +26,13 @@ static const struct opt *find_long(const struct opt_iter *it, const char *name, 
     return NULL;
 }
 
+static int help_wanted(const char *shown, struct err *err) {
+    err_usage(err, "unknown option %s", shown);
+    if (err)
+        err->code = OPT_HELP;
+    return OPT_HELP;
+}
+
 static int unknown(const struct opt_iter *it, const char *word, size_t len, struct err *err) {
     const char *names[OPT_TABLE_MAX];
     char typed[64];
@@ -55,6 +62,8 @@ static int long_option(struct opt_iter *it, const char *word, struct err *err) {
     const struct opt *o = find_long(it, word, len);
     char shown[64];
 
+    if (!o && str_eq(word, "help"))
+        return help_wanted("--help", err);
     if (!o)
         return unknown(it, word, len, err);
     snprintf(shown, sizeof shown, "--%s", o->name);
@@ -89,7 +98,7 @@ static int short_option(struct opt_iter *it, struct err *err) {
         }
         return take_next_word(it, shown, err);
     }
-    return err_usage(err, "unknown option %s (see --help)", shown);
+    return letter == 'h' ? help_wanted(shown, err) : err_usage(err, "unknown option %s (see --help)", shown);
 }
 
 int opt_next(struct opt_iter *it, struct err *err) {

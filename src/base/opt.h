@@ -21,6 +21,8 @@
  */
 #pragma once
 
+#include <errno.h>
+
 #include "base/macros.h"
 #include "base/strv.h"
 
@@ -100,6 +102,9 @@ struct opt_iter {
     const char *value;     /* result: its argument, or NULL */
     bool dashes;           /* "--" was passed; opt_fill() sees only operands behind it */
 };
+
+/* What the functions below return for --help, or -h, that the table does not have. For a program that has no help it is a wrong option. */
+enum { OPT_HELP = -ENOMSG };
 
 /*
  * All of argv. Operands may come before options and are moved to argv[1...] in their order; after "--" there are only operands.

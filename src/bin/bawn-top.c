@@ -149,10 +149,12 @@ static int on_key(struct top *t, int key, struct err *err) {
     return 0;
 }
 
-static void show(struct top *t, uint64_t interval_ms) {
+static int show(struct top *t, uint64_t interval_ms, struct err *failed) {
     uint64_t next_ms = 0;
+    int r = view_begin(failed);
 
-    view_begin();
+    if (r < 0)
+        return r;
     while (!t->over) {
         uint64_t now = clock_ms();
         struct err err = {0};
@@ -171,6 +173,7 @@ static void show(struct top *t, uint64_t interval_ms) {
             next_ms = 0; /* what came of it is seen at once */
     }
     endwin();
+    return 0;
 }
 
 int main(int argc, char **argv) {
@@ -187,7 +190,7 @@ int main(int argc, char **argv) {
     else if (r == 0 && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
         r = err_usage(&err, "bawn top needs a terminal; --json prints one sample");
     else if (r == 0)
-        show(&t, interval);
+        r = show(&t, interval, &err);
     if (r < 0)
         log_err(&err);
     return r < 0 ? err_exit_status(&err) : 0;

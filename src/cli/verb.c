@@ -9,15 +9,13 @@
 #include "base/log.h"
 #include "cli/help/manual.h"
 
-void verb_help(const struct verb *v) {
-    CLEANUP(buf_done) struct buf b = BUF_INIT(MANUAL_MAX);
+void verb_help(const struct verb *v, struct buf *out) {
     const struct manual all = {verbs, n_verbs};
 
     if (v)
-        manual_verb(v, manual_colours(NULL), &b);
+        manual_verb(v, manual_colours(NULL), out);
     else
-        manual_overview(&all, NULL, manual_colours(NULL), &b);
-    fputs(buf_str(&b), stdout);
+        manual_overview(&all, NULL, manual_colours(NULL), out);
 }
 
 static void print_notice(const char *text, void *arg UNUSED) {

@@ -57,7 +57,7 @@ opt_call verb_quiet;
 /* Now, all of it, or why not. Empties the buffer. */
 int verb_print(struct buf *b, struct err *err);
 
-void verb_help(const struct verb *v); /* to stdout */
+void verb_help(const struct verb *v, struct buf *out); /* NULL: of all */
 /* Prints "bawn: <message>" and, for usage errors, where help is. Returns the exit status. */
 int verb_fail(const struct verb *v, const struct err *err);
 

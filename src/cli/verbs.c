@@ -113,12 +113,23 @@ static const struct verb *find(int argc, char **argv, int *ret_words) {
     return v ? v : manual_find(&all, argv[1]);
 }
 
+/* v: of one, NULL: of all. */
+static int print_help(const struct verb *v, int status) {
+    CLEANUP(buf_done) struct buf out = BUF_INIT(OUTPUT_MAX);
+    struct err err = {0};
+
+    verb_help(v, &out);
+    return verb_print(&out, &err) < 0 ? verb_fail(v, &err) : status;
+}
+
 static int call_verb(const struct verb *v, int argc, char **argv) {
     struct verb_call c = {.verb = v, .argc = argc, .argv = argv, .out = BUF_INIT(OUTPUT_MAX)};
     struct err err = {0};
     int r = v->run(&c, &err), printed = r < 0 ? r : verb_print(&c.out, &err);
 
     buf_done(&c.out);
+    if (r < 0 && err.code == OPT_HELP)
+        return print_help(v, 0);
     return printed < 0 ? verb_fail(v, &err) : r;
 }
 
@@ -127,10 +138,8 @@ int verb_dispatch(int argc, char **argv) {
     const struct verb *v;
     int words = 0;
 
-    if (argc < 2) {
-        verb_help(NULL);
-        return EXIT_USAGE_ERR;
-    }
+    if (argc < 2)
+        return print_help(NULL, EXIT_USAGE_ERR);
     if (asks_for_help(argv[1]))
         return call_verb(&cmd_help, 1, help);
     if (str_eq(argv[1], "--version"))
@@ -138,9 +147,7 @@ int verb_dispatch(int argc, char **argv) {
     v = find(argc, argv, &words);
     if (!v)
         return help_unknown(argc, argv);
-    if (argc > words + 1 && asks_for_help(argv[words + 1])) {
-        verb_help(v);
-        return 0;
-    }
+    if (argc > words + 1 && asks_for_help(argv[words + 1]))
+        return print_help(v, 0);
     return call_verb(v, argc - words, argv + words);
 }

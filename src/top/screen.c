@@ -2,8 +2,10 @@
 /* Drawing only: every line is cut to the screen, so any size down to 40x8 works. */
 #include <locale.h>
 #include <ncurses.h>
+#include <stdlib.h>
 #include <time.h>
 
+#include "base/err.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "os/clock.h"
@@ -11,9 +13,22 @@
 
 enum { GREEN = 1, YELLOW, RED, SIZE_TEXT = 24, MIN_ROWS = 8, MIN_COLS = 40, WIDE = 100, FEED_MIN = 3 };
 
-void view_begin(void) {
+/* initscr() would end the program for a terminal that terminfo does not have; one without "cup" cannot be drawn on. */
+int view_begin(struct err *err) {
+    const char *name = getenv("TERM"), *move;
+    SCREEN *screen;
+
     setlocale(LC_CTYPE, "");
-    initscr();
+    screen = name ? newterm(NULL, stdout, stdin) : NULL;
+    move = screen ? tigetstr("cup") : NULL;
+    if (screen && (!move || move == (char *)-1)) {
+        endwin();
+        delscreen(screen);
+        screen = NULL;
+    }
+    if (!screen)
+        return err_usage(err, "bawn top cannot draw on the terminal '%.60s' (TERM); try TERM=xterm, or --json for one sample",
+                         name ? name : "");
     cbreak();
     noecho();
     keypad(stdscr, TRUE);
@@ -25,6 +40,7 @@ void view_begin(void) {
         init_pair(YELLOW, COLOR_YELLOW, -1);
         init_pair(RED, COLOR_RED, -1);
     }
+    return 0;
 }
 
 /* One line, from the left edge, never longer than the screen. */

@@ -77,5 +77,5 @@ struct top_view {
     enum top_order order;
     char note[TOP_TEXT]; /* what went wrong, in place of the keys; "": nothing */
 };
-void view_begin(void); /* endwin() ends it */
+int view_begin(struct err *err); /* endwin() ends it */
 void view_draw(const struct top_view *v, const struct top_model *m, const struct top_feed *f, const struct top_asks *a);

@@ -63,6 +63,27 @@ def test_both_ways_to_ask_for_help_agree(user, commands):
         assert asked.err == flag.err == b""
 
 
+def test_help_is_asked_for_anywhere_among_the_options(user, commands):
+    lines = [[*name.split(), "--json", "--help"] for name, options in commands.items() if "--json" in options]
+    lines += [["log", "web", "--help"], ["policy", "allow", "example.com", "-h"], ["exec", "-d", "--help"], ["start", "web", "--help"], ["ps", "-ah"],
+              ["secret", "set", "x", "--help"], ["completion", "bash", "--help"], ["profile", "new", "-h"]]  # fmt: skip
+    for words in lines:
+        r = user.bawn(*words)
+        verb = " ".join(words[:2]) if " ".join(words[:2]) in commands else words[0]
+        assert r.rc == 0 and r.err == b"" and r.out == user.bawn("help", *verb.split()).out, r
+
+
+def test_help_has_nothing_that_is_for_bawn_itself(user, commands):
+    assert not [o for options in commands.values() for o in options if o in ("--result-fd", "--passing")]
+    assert b"for bawn itself" not in user.bawn("help", "--man").out
+
+
+def test_help_that_cannot_be_written_is_no_success(user):
+    for words in ("", "help", "--help", "run --help", "help run", "ps --json --help", "explain -n --help"):
+        r = user.run("sh", "-c", f"{shlex.quote(str(user.path))} {words} >/dev/full")
+        assert r.rc == 125 and b"bawn: write the result: No space left on device" in r.err, r
+
+
 def test_help_for_a_group(user):
     r = user.bawn("help", "profile")
     assert r.rc == 0 and b"profile show" in r.out and b"doctor" not in r.out, r

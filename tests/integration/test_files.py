@@ -149,6 +149,31 @@ def test_cp_in_direct_mode(runner):
     assert (runner.workspace / "new.txt").read_text() == "new" and st.st_uid == runner.user.pw_uid
 
 
+OUT_OF_ITSELF = (("box:", "x"), ("box:", "."), ("box:.", "sub"), ("box:/workspace/sub", "sub"), ("box:sub", "sub/new"), ("box:..", "x"), ("box:/", "x"))
+INTO_ITSELF = ((".", "box:x"), ("../work", "box:"), (".", "box:sub"), ("sub", "box:sub"), ("/proc/self/cwd/sub", "box:/workspace/sub/new"))
+
+
+@pytest.mark.parametrize("mode, wrong", [("direct", OUT_OF_ITSELF + INTO_ITSELF), ("overlay", OUT_OF_ITSELF), ("ro", OUT_OF_ITSELF), ("sync", ())])
+def test_a_folder_does_not_come_into_itself(runner, mode, wrong):
+    """Where the workspace is on both sides it would be copied until it is too deep for a sandbox, or the disk is full."""
+    runner.write("sub/file", "content")
+    before = sorted(runner.workspace.rglob("*"))
+    with sandbox(runner, "box", "-w", mode) as box:
+        for words in wrong:
+            r = runner.bawn("cp", *words)
+            assert r.rc == 125 and b"cannot be copied into itself" in r.err, r
+            assert sorted(runner.workspace.rglob("*")) == before, words
+        ok(runner.bawn("cp", f"{box}:.", "."))
+        ok(runner.bawn("cp", f"{box}:sub", "."))
+        assert sorted(runner.workspace.rglob("*")) == before, "a folder may take its own place"
+        if mode in ("overlay", "sync"):  # there are two
+            ok(runner.bawn("cp", ".", f"{box}:x"))
+            assert inside(runner, box, "find x | wc -l") == b"3\n"
+        if mode == "sync":
+            ok(runner.bawn("cp", f"{box}:", "y"))
+            assert (runner.workspace / "y/x/sub/file").read_text() == "content" and not (runner.workspace / "y/y").exists()
+
+
 def test_errors_say_what_to_do(user_runner):
     runner = user_runner
     runner.write("f", "x")

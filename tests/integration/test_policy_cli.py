@@ -391,6 +391,8 @@ def test_log(user_runner):
     assert b"box allow connection b.example:443 rule 'r' (user)\n" in text and b"end a.example:443 sent 5 received 7 in 1 ms\n" in text
     for args in (("--since", "soon"), ("-n", "0"), ("--lines", "x"), ("word",)):
         assert policy(user_runner, "log", *args).rc == 64
+    for since in ("2026-1-5", "1-", "05-01-2026", "2026-01-31 12:00"):
+        assert policy(user_runner, "log", "--since", since).rc == 64
 
 
 def test_log_follows(user_runner):

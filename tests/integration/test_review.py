@@ -259,6 +259,11 @@ def test_a_pager_on_a_terminal_only(changed):
     assert rc == 0, "a pager that is left early is no failure"
 
 
+def test_without_less_there_is_no_pager(changed):
+    rc, text = on_terminal(changed, "diff", PATH="/nonexistent")
+    assert rc == 0 and b"diff --git" in text and b"not found" not in text, text
+
+
 def test_step_by_step(changed):
     r = changed.bawn("review", "r", "-i", "--only", "src/a.c", "--only", "gone.txt", "--only", "tool.sh", "--only", "open", input=b"?\na\nd\ns\na\n")
     assert r.rc == 0, r

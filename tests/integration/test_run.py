@@ -134,6 +134,20 @@ def test_files_as_streams(runner):
     )
 
 
+def test_output_that_a_full_disk_does_not_take_is_no_success(runner):
+    """The command writes to a pipe, and has ended well before the file turns out to be full."""
+    path = shlex.quote(str(runner.path))
+    runner.bawn("start", "box", "-w", "ro", "--network", "none")
+    try:
+        for verb in (f"{path} run --", f"{path} run --tty --", f"{path} exec box --"):
+            for command, status in (("echo x", 125), ("sh -c 'echo x; exit 3'", 3)):
+                r = runner.run("sh", "-c", f"{verb} {command} >/dev/full")
+                assert r.rc == status and b"bawn: the standard output cannot be written: No space left on device" in r.err, r
+        assert runner.run("sh", "-c", f"{path} run -- sh -c 'echo x >&2' 2>/dev/full").rc == 0
+    finally:
+        assert runner.bawn("stop", "box").rc == 0
+
+
 def test_appending_keeps_the_place(runner):
     r = runner.run("sh", "-c", f"(echo a; {shlex.quote(str(runner.path))} run -- echo b; echo c) > log; cat log")
     assert r.out == b"a\nb\nc\n", r
@@ -323,10 +337,35 @@ def test_a_workspace_path_of_4000_bytes(runner):
     assert open(path + "/file").read() == "made\n"
 
 
+@pytest.mark.parametrize("spec", ["{}", "{}:/data", "{}:/data:rw"])
+def test_a_mount_of_what_is_not_there(runner, spec):
+    missing = runner.top / "missing"
+    r = runner.bawn("run", "--mount", spec.format(missing), "--", "true")
+    assert r.rc == 125 and r.err == f"bawn: mount '{missing}': No such file or directory\n".encode(), r
+
+
+def test_a_run_without_a_home_says_what_it_lacks(runner):
+    for mode, unrecorded in (("direct", True), ("ro", False)):
+        r = runner.bawn("run", "-w", mode, "--", "true", env={"HOME": "/nonexistent"})
+        assert r.rc == 0 and b"nothing of this is in the audit log: there is no home folder" in r.err, r
+        assert (b"there will be no review and no rollback" in r.err) == unrecorded, r
+
+
 def test_a_deleted_working_directory(runner):
     folder = runner.mkdir(runner.workspace / "gone")
     r = runner.run("sh", "-c", f"cd {folder} && rmdir {folder} && exec {shlex.quote(str(runner.path))} run -- true")
     assert r.rc == 125 and r.err.startswith(b"bawn:"), r
+
+
+@pytest.mark.parametrize("mode", ["direct", "overlay", "ro"])
+def test_a_folder_that_cannot_be_the_workspace_is_not_searched(runner, mode):
+    """It may be a whole home, or /: the first thing that is wrong in there is not what is wrong."""
+    runner.mkdir(runner.home / ".sandboxignore")
+    for folder, why in ((runner.home, b"your home, with its keys and tokens, would be inside"), ("/", b"it holds more than a project"),
+                        ("/proc", b"it holds more than a project"), ("/proc/self", b"nothing below /proc/ can")):  # fmt: skip
+        for verb in ("run", "explain"):
+            r = runner.bawn(verb, "-w", mode, "-C", folder, "--", "true")
+            assert r.rc == 125 and b"cannot be the workspace" in r.err and why in r.err and r.err.count(b"\n") == 1, r
 
 
 def test_a_read_only_working_directory(runner):

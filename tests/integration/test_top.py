@@ -270,6 +270,13 @@ def on_terminal(runner, *args, **env):
     return status, child.before.replace(b"\r\n", b"\n")
 
 
+@pytest.mark.parametrize("name", ["xterm-unheard-of", "dumb", ""])
+def test_a_terminal_that_cannot_be_drawn_on(user_runner, name):
+    """As after `ssh` from a terminal that is newer than this machine; ncurses itself would say 'Error opening terminal' and exit with 1."""
+    status, text = on_terminal(user_runner, "top", TERM=name)
+    assert status == 64 and text.lstrip(b"\r").startswith(b"bawn: bawn top cannot draw on the terminal '%s'" % name.encode()) and b"\x1b" not in text, text
+
+
 @pytest.mark.parametrize("phase, colour, said, status", [
     ("running", GREEN, "", 0), ("starting", YELLOW, " (starting)", 0), ("stopping", YELLOW, " (stopping)", 0), ("stopped", RED, " (stopped)", 3),
     ("failed", RED, " (failed)", 3), ("crashed", RED, " (crashed)", 3)])

@@ -24,6 +24,8 @@ def check(runner, text):
 @pytest.mark.parametrize("text, word", [
     ("{", "valid JSON"), ('{"runing": 1}', "running"), ('{"running": 0}', "running"), ('{"listen": "x"}', "listen"), ('{"key": "/x"}', "certificate"),
     ('{"quotas": {"disc": 1}}', "disk"), ('{"classes": {"a": "b"}}', "classes"), ('{"log": "x"}', "absolute"), ('{"disk_budget": "many"}', "disk_budget"),
+    ('{"listen": ["x"]}', "1:13: listen[0]"), ('{"listen": ["127.0.0.1:1", "localhost:1"]}', "1:28: listen[1]"), ('{"listen": ["[::1]:99999"]}', "99999"),
+    ('{"listen": ["127.0.0.1:+1"]}', "no address with a port"), (json.dumps({"listen": ["127.0.0.1:1"] * 9}), "listen"),
 ])
 def test_a_wrong_configuration(runner, text, word):
     done = check(runner, text)

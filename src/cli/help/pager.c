@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A shell with the pager, and a filter in front of it. */
+/* The pager, and a filter in front of it. */
 #include "cli/help/pager.h"
 
 #include <errno.h>
@@ -30,13 +30,15 @@ static char **pager_environment(void) {
     return copy;
 }
 
+/* command NULL: less, which a small machine does not have: then there is no pager. */
 static void start_pager(struct pager *p, const char *command) {
     CLEANUP(closep) int from = -1, to = -1;
-    CLEANUP(freep) char **env = pager_environment(), *line = strdup(command);
-    char *argv[] = {"sh", "-c", line, NULL};
+    CLEANUP(freep) char **env = pager_environment(), *line = strdup(command ? command : "");
+    char *shell[] = {"sh", "-c", line, NULL}, *less[] = {"less", "-FRX", NULL};
     int fds[] = {-1, STDOUT_FILENO, STDERR_FILENO};
-    const struct spawn s = {.path = "/bin/sh",
-                            .argv = argv,
+    const struct spawn s = {.path = command ? "/bin/sh" : less[0],
+                            .search = !command,
+                            .argv = command ? shell : less,
                             .envp = env,
                             .fds = fds,
                             .n_fds = ARRAY_LEN(fds),
@@ -63,8 +65,7 @@ void pager_begin(struct pager *p, bool wanted) {
     *p = (struct pager){.fd = STDOUT_FILENO, .pid = -1, .terminal = isatty(STDOUT_FILENO)};
     termfilter_init(&p->filter);
     signal(SIGPIPE, SIG_IGN); /* a pager that is left early is no failure */
-    command = command ? command : "less -FRX";
-    if (wanted && p->terminal && !str_eq(command, "cat"))
+    if (wanted && p->terminal && !(command && str_eq(command, "cat")))
         start_pager(p, command);
 }
 

@@ -137,8 +137,10 @@ static int run_policy_explain(struct verb_call *c, struct err *err) {
     struct policy_question question = {0};
     int r = verb_parse(c, &q, 3, err);
 
-    if (r == 0 || r == 2)
+    if (r == 0)
         r = err_usage(err, "name a host, e.g. bawn policy explain example.com:443 GET /index.html");
+    if (r == 2)
+        r = err_usage(err, "a method needs a path, e.g. bawn policy explain %.200s GET /index.html", c->argv[1]);
     if (r > 0)
         question = (struct policy_question){.address = q.address, .host = c->argv[1], .host_len = strlen(c->argv[1])};
     if (r == 3) {

@@ -84,7 +84,7 @@ static int run_batch_verb(struct verb_call *c, struct err *err) {
     int r = verb_parse(c, &a, 1, err);
 
     if (r >= 0 && a.help) {
-        verb_help(c->verb);
+        verb_help(c->verb, &c->out);
         return 0;
     }
     if (r == 0)

@@ -163,7 +163,7 @@ static int run_run(struct verb_call *c, struct err *err) {
 
     r = r < 0 ? err_sys(err, r, "standard streams") : run_args_parse(opts, ARRAY_LEN(opts), c->argc, c->argv, &a, err);
     if (r >= 0 && a.help) {
-        verb_help(c->verb);
+        verb_help(c->verb, &c->out);
         return 0;
     }
     if (isatty(STDIN_FILENO))
@@ -193,7 +193,7 @@ const struct verb verb_run = {
         "batch'.\n\n"
         "    bawn run --each 42,43,44 --agent claude -- -p 'fix issue {}'",
     .opts = opts,
-    .n_opts = ARRAY_LEN(opts) - 1, /* --result-fd is not for people */
+    .n_opts = ARRAY_LEN(opts) - 2, /* the last two are not for people */
     .run = run_run,
 };
 
@@ -218,7 +218,7 @@ static int run_explain(struct verb_call *c, struct err *err) {
     int r = run_args_parse(explain_opts, ARRAY_LEN(explain_opts), c->argc, c->argv, &a, err);
 
     if (r >= 0 && a.help) {
-        verb_help(c->verb);
+        verb_help(c->verb, &c->out);
         return 0;
     }
     return r < 0 ? r : explain(&a, &c->out, err);

@@ -69,12 +69,20 @@ static int read_value(struct section *s, const struct field *f, json_t *v, struc
     return jsonwalk_ctx(s->w, r, err);
 }
 
+/* The other name of a setting that has two ("enabled" and "mode", "runtime" and "engine"). */
+static const char *other_key(const struct section *s, const struct field *f) {
+    for (size_t i = 0; i < n_fields; i++)
+        if (&fields[i] != f && fields[i].id == f->id && fields[i].where & s->where)
+            return fields[i].key;
+    return f->key;
+}
+
 static int read_field(struct section *s, const struct field *f, json_t *v, struct err *err) {
     struct layer *l = s->out;
     int r;
 
     if (layer_has(l, f->id))
-        return jsonwalk_fail(s->w, err, "says the same thing as another key here ('%s'); keep one of them", fields[f->id].key);
+        return jsonwalk_fail(s->w, err, "says the same thing as another key here ('%s'); keep one of them", other_key(s, f));
     r = read_value(s, f, v, err);
     if (r < 0)
         return r;

@@ -135,9 +135,10 @@ int root_make_late_points(struct launch *l) {
                 r = root_make_file(l->made_fd, apply_rel(s), NULL, 0444);
         } else if (s->kind == STEP_EXTRA && !s->at_home) {
             /* what root cloned before may lie where the sandbox's id cannot look */
-            r = (l->trees[i] >= 0 ? fstat(l->trees[i], &st) : stat(s->from, &st)) < 0
-                    ? (s->optional ? 0 : -errno)
-                    : root_make_point(l->made_fd, apply_rel(s), &st);
+            if ((l->trees[i] >= 0 ? fstat(l->trees[i], &st) : stat(s->from, &st)) == 0)
+                r = root_make_point(l->made_fd, apply_rel(s), &st);
+            else if (!s->optional)
+                return err_sys(&l->err, -errno, "mount '%s'", s->from);
         }
         if (r < 0)
             return err_sys(&l->err, r, "sandbox root: place for %s '%s'", step_kind_names[s->kind], s->to);

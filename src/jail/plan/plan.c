@@ -92,7 +92,7 @@ static const char *const never_workspace[] = {"/",    "/bin", "/boot", "/dev",  
 /* Nor anything below these. */
 static const char *const never_below[] = {"/dev/", "/proc/", "/sys/", "/run/", "/boot/", "/var/run/"};
 
-static int check_workspace(const struct host_facts *h, struct err *err) {
+int plan_check_workspace(const struct host_facts *h, struct err *err) {
     const char *ws = h->workspace;
 
     if (str_index(ws, never_workspace, ARRAY_LEN(never_workspace)) >= 0)
@@ -279,7 +279,7 @@ int plan_make(const struct settings *s, const struct host_facts *h, const struct
                      .home_persistent = in->home.persistent != NULL,
                      .argv = in->argv,
                      .argc = in->argc};
-    int r = check_workspace(h, err);
+    int r = plan_check_workspace(h, err);
 
     if (r < 0)
         return r;

@@ -183,6 +183,8 @@ struct plan {
 /* Home and /tmp need a folder on disk of this size at this rung; 0: they do not. */
 uint64_t plan_tmp_on_disk(const struct settings *s, enum rung rung);
 void plan_input_trust(struct plan_input *in, const char *folder); /* looks at what is in there and borrows the path */
+/* Whether the folder can be a workspace at all; plan_make() asks, too. It comes before its files are looked at, which may be a whole home. */
+int plan_check_workspace(const struct host_facts *h, struct err *err);
 int plan_make(const struct settings *s, const struct host_facts *h, const struct plan_input *in, enum rung rung, struct plan *ret,
               struct err *err);
 void plan_done(struct plan *p);

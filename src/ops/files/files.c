@@ -8,6 +8,8 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "config/load/paths.h"
+#include "jail/plan/own.h"
 #include "link/tree_fetch.h"
 #include "os/fd.h"
 #include "proto/execmsg.h"
@@ -37,6 +39,25 @@ static int choose_places(const struct files_copy *c, struct copy_places *q, stru
     q->whole_content = str_eq(from, ".") || str_ends(from, "/.") || str_eq(from, "/");
     r = sandbox_pick(&pick, &q->inside.pick, err);
     return r < 0 ? r : inside_path(&q->inside.pick, out ? from : to, &q->inside.path, err);
+}
+
+/* Whether the workspace inside is the folder that is out here, so that what is written on one side is read on the other. */
+static bool is_shared(const struct box_state *s, bool out) {
+    return str_eq(s->engine, "native") &&
+           (str_eq(s->mode, "direct") || (out && (str_eq(s->mode, "overlay") || str_eq(s->mode, "ro"))));
+}
+
+/*
+ * A folder that comes into itself would be copied until it is too deep, or the disk is full. The workspace has the same path on both sides. from, to:
+ * the folder and where it comes into; name: under this, NULL: only its content does, and it may replace itself.
+ */
+static int check_itself(const struct copy_places *q, const char *from, const char *to, const char *name, struct err *err) {
+    const struct box *b = &q->inside.pick.box;
+    bool below = str_eq(from, "/") || str_below(to, from) || (str_eq(to, from) && name);
+
+    if (!is_shared(&b->state, q->out) || !path_holds(b->info.workspace, to) || !below)
+        return 0;
+    return err_set(err, -EINVAL, "'%.300s' cannot be copied into itself: '%.300s' is in it", from, to);
 }
 
 /* Folder or file `from` becomes (dir, name), or what is in it comes into dir if name is NULL. */
@@ -96,7 +117,7 @@ static int open_host_target(const struct copy_places *q, bool from_folder, int *
 
 static int copy_out(const struct copy_places *q, struct transfer *t, struct err *err) {
     CLEANUP(closep) int from = -1, dir = -1;
-    CLEANUP(freep) char *name = NULL;
+    CLEANUP(freep) char *name = NULL, *to = NULL;
     struct stat st;
     int r = inside_open(&q->inside.pick, q->inside.path, EXEC_OPEN_READ, &from, err);
 
@@ -104,6 +125,8 @@ static int copy_out(const struct copy_places *q, struct transfer *t, struct err 
                    (is_special(st.st_mode) && !S_ISSOCK(st.st_mode)))) /* bawn-init looked, too; it is not believed */
         r = err_set(err, -EINVAL, "'%.300s' is neither a file nor a folder", q->inside.path);
     r = r < 0 ? r : open_host_target(q, !S_ISREG(st.st_mode), &dir, &name, err);
+    r = r < 0 || !S_ISDIR(st.st_mode) ? r : paths_of_fd(dir, &to, err);
+    r = r < 0 || !to ? r : check_itself(q, q->inside.path, to, name, err);
     return r < 0 ? r : bring(t, from, &st, dir, name, q->host, err);
 }
 
@@ -133,7 +156,7 @@ static char *name_of(const char *path) {
 
 static int copy_in(const struct copy_places *q, struct transfer *t, struct err *err) {
     CLEANUP(closep) int dir = -1, from = -1;
-    CLEANUP(freep) char *name = NULL, *own = name_of(q->host);
+    CLEANUP(freep) char *name = NULL, *source = NULL, *own = name_of(q->host);
     struct stat st;
     bool content = q->whole_content || str_eq(own ? own : "", "..");
     int r = from = own ? open_host_source(q->host, &st, err) : err_oom(err);
@@ -141,6 +164,8 @@ static int copy_in(const struct copy_places *q, struct transfer *t, struct err *
     r = r < 0
             ? r
             : inside_open_target(&q->inside.pick, q->inside.path, content && S_ISDIR(st.st_mode) ? NULL : own, &dir, &name, err);
+    r = r < 0 || !S_ISDIR(st.st_mode) ? r : paths_of_fd(from, &source, err);
+    r = r < 0 || !source ? r : check_itself(q, source, q->inside.path, name, err);
     return r < 0 ? r : bring(t, from, &st, dir, name, q->inside.path, err);
 }
 

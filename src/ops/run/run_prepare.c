@@ -200,7 +200,8 @@ int run_prepare(const struct run_request *q, struct run_prepared *p, struct err 
     r = r < 0 ? r : load_settings(p, err);
     if (r < 0 || p->settings.mode == MODE_OFF)
         return r;
-    r = note_unused(p, err);
+    r = plan_check_workspace(&p->facts, err);
+    r = r < 0 ? r : note_unused(p, err);
     r = r < 0 || !p->settings.nested ? r : allow_nested(p, err);
     r = r < 0 ? r : run_ids(p, err);
     r = r < 0 ? r : fit_mode(p, err);

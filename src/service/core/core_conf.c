@@ -3,6 +3,7 @@
 #include "service/core/core_conf.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "base/vec.h"
 #include "config/load/paths.h"
 #include "os/file.h"
+#include "proto/api/apimsg.h"
 
 enum { CONF_MAX = 256 * 1024, LIST_MAX = 16, SECRETS_MAX = 64 };
 
@@ -84,6 +86,38 @@ static int read_item(struct jsonwalk *w, json_t *v, void *arg, struct err *err) 
     return strv_add(arg, json_string_value(v)) < 0 ? err_oom(err) : 0;
 }
 
+/* getaddrinfo(3) takes 99999 for port 34463. */
+int core_conf_address(const char *text, struct addrinfo **ret, struct err *err) {
+    const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE, .ai_socktype = SOCK_STREAM};
+    CLEANUP(freep) char *host = strdup(text[0] == '[' ? text + 1 : text);
+    char *port = host ? strrchr(host, ':') : NULL, *bracket = host ? strrchr(host, ']') : NULL;
+    uint64_t number;
+
+    if (!host)
+        return err_oom(err);
+    if (port)
+        *port++ = 0;
+    if (bracket)
+        *bracket = 0;
+    if (!port || parse_u64(port, 0, UINT16_MAX, &number, NULL) < 0 || getaddrinfo(host, port, &hints, ret) != 0)
+        return err_usage(err, "'%.200s' is no address with a port, as in 127.0.0.1:8443 or [::1]:8443", text);
+    return 0;
+}
+
+static int read_address(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    struct addrinfo *a = NULL;
+    int r = read_item(w, v, arg, err);
+
+    r = r < 0 ? r : jsonwalk_ctx(w, core_conf_address(json_string_value(v), &a, err), err);
+    if (a)
+        freeaddrinfo(a);
+    return r;
+}
+
+static int read_addresses(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
+    return jsonwalk_elements(w, v, API_LISTEN_MAX, read_address, arg, err);
+}
+
 static int read_list(struct jsonwalk *w, json_t *v, void *arg, struct err *err) {
     return jsonwalk_elements(w, v, LIST_MAX, read_item, arg, err);
 }
@@ -122,7 +156,7 @@ static const struct jsonwalk_key keys[] = {
     CONF_KEY("state", read_path, state),
     CONF_KEY("runtime", read_path, runtime),
     CONF_KEY("socket", read_path, socket),
-    CONF_KEY("listen", read_list, listen),
+    CONF_KEY("listen", read_addresses, listen),
     CONF_KEY("hosts", read_list, hosts),
     CONF_KEY("certificate", read_path, certificate),
     CONF_KEY("key", read_path, key),

@@ -39,5 +39,9 @@ struct core_conf {
 };
 void core_conf_done(struct core_conf *c);
 
+struct addrinfo;
+/* "127.0.0.1:8443", "[::1]:8443"; the caller frees it (freeaddrinfo(3)). */
+int core_conf_address(const char *text, struct addrinfo **ret, struct err *err);
+
 /* path: NULL for the usual place, which may be missing. */
 int core_conf_load(const char *path, struct core_conf *ret, struct err *err);

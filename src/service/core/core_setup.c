@@ -149,22 +149,13 @@ static int listen_unix(struct core *c, struct err *err) {
     return 0;
 }
 
-/* "127.0.0.1:8443", "[::1]:8443" */
 static int listen_tcp(const char *text, int *ret, struct err *err) {
-    CLEANUP(freep) char *host = strdup(text[0] == '[' ? text + 1 : text);
-    char *port = host ? strrchr(host, ':') : NULL, *bracket = host ? strchr(host, ']') : NULL;
-    const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE, .ai_socktype = SOCK_STREAM};
     struct addrinfo *a = NULL;
     CLEANUP(closep) int fd = -1;
-    int r;
+    int r = core_conf_address(text, &a, err);
 
-    if (!port)
-        return err_usage(err, "\"listen\": '%s' is no address with a port", text);
-    *port++ = 0;
-    if (bracket)
-        *bracket = 0;
-    if (getaddrinfo(host, port, &hints, &a) != 0)
-        return err_usage(err, "\"listen\": '%s' is no address with a port", text);
+    if (r < 0)
+        return r;
     fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     r = fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) < 0 ||
                 bind(fd, a->ai_addr, a->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0

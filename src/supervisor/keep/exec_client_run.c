@@ -264,8 +264,10 @@ static int run_client(struct exec_client *c) {
         stdio_start(&c->io);
     r = watch_client(c);
     c->result->duration_us = clock_us() - begun;
-    if (r == 0)
+    if (r == 0) {
         drain_streams(c);
+        c->result->status = stdio_status(&c->io, c->result->status);
+    }
     return r;
 }
 

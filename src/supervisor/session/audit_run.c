@@ -22,6 +22,8 @@ int audit_run_open(char *const *environ_, const char *home, const struct audit_i
     int r = paths_state_if_home(environ_, home, "", &state, err);
 
     *ret = NULL;
+    if (r == 0 && !state)
+        log_line("nothing of this is in the audit log: there is no home folder; set HOME or XDG_STATE_HOME");
     if (r < 0 || !state)
         return r;
     folder = str_dupf("%saudit", state);

@@ -142,6 +142,7 @@ static int run_inside(struct run_state *run, struct err *err) {
     session_limits(s, run->result);
     if (run->result->hit[RUN_LIMIT_TIME])
         run->result->status = EXIT_TIMEOUT;
+    run->result->status = stdio_status(&run->io, run->result->status);
     session_finish(s);
     if (run->listed.found_dead) /* their homes may be large: not while the command runs */
         sweep_private(s->opt->facts->environ_, s->opt->facts->home);

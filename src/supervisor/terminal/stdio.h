@@ -125,6 +125,7 @@ struct stdio_flow {
     uint8_t *buf;
     size_t off, len; /* bytes [off, off + len) of buf wait for dst */
     uint64_t bytes;  /* read so far */
+    int failed;      /* -errno of dst, if it was another one than -EPIPE */
 };
 
 int stdio_flow_open(struct stdio_flow *f); /* allocates; -ENOMEM */
@@ -175,6 +176,7 @@ struct stdio {
     bool impatient; /* set by the caller when it is asked to end: then a stuck reader is not waited for at the end */
     struct stdio_flow in, keys, out, err, screen;
     struct termfilter filters[3];   /* by stream that they write to */
+    int lost[3];                    /* -errno of a file or device that took no more of stream i; 0: none */
     bool line_open;                 /* forced pty: the last byte that went in was no newline */
     uint64_t hup_until, last_moved; /* CLOCK_MONOTONIC, ms */
     struct stdio_prompt prompt;     /* a question of ours, over what the command shows */
@@ -195,7 +197,7 @@ int stdio_attach_master(struct stdio *s, int master_fd, struct err *err);
 void stdio_start(struct stdio *s);
 size_t stdio_poll_fds(struct stdio *s, struct pollfd *out); /* at most STDIO_POLL_MAX */
 int stdio_timeout_ms(const struct stdio *s);                /* -1: none */
-/* Whatever goes wrong with a stream ends that stream, as the command expects it; there is no error to report. */
+/* Whatever goes wrong with a stream ends that stream, as the command expects it; see stdio_status(). */
 void stdio_handle(struct stdio *s, const struct pollfd *fds, size_t n);
 
 void stdio_resize(struct stdio *s);
@@ -204,6 +206,8 @@ void stdio_resume(struct stdio *s);
 
 void stdio_finish(struct stdio *s); /* nothing is left inside: no more input, forward what remains */
 bool stdio_drained(const struct stdio *s);
+/* At the end: the command wrote to a pipe and may not know that a full disk took no more. Says so, and makes a failure (125) of its success. */
+int stdio_status(const struct stdio *s, int status);
 /* Forwards until drained (0) or until wake_fd (may be -1) is readable (1). A stuck reader is waited for, as without us, unless
  * the user is impatient. */
 int stdio_drain(struct stdio *s, int wake_fd);

@@ -78,8 +78,10 @@ static int flush(struct stdio_flow *f) {
 
         if (n == -EAGAIN || n == 0)
             return -EAGAIN;
-        if (n < 0)
+        if (n < 0) {
+            f->failed = n == -EPIPE ? 0 : (int)n;
             return -EPIPE;
+        }
         f->off += (size_t)n;
         f->len -= (size_t)n;
     }

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/err.h"
+#include "base/log.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "supervisor/terminal/stdio.h"
@@ -135,12 +137,21 @@ int stdio_open_pty_flows(struct stdio *s) {
     return r;
 }
 
+/* A reader or a terminal that goes away is no failure. */
+static void note_lost(struct stdio *s, const struct stdio_flow *f, int i) {
+    if (f->failed && (s->cls[i] == STDIO_FILE || s->cls[i] == STDIO_DEVICE))
+        s->lost[i] = f->failed;
+}
+
 static void end_stream(struct stdio *s, struct stdio_flow *f, int i) {
+    note_lost(s, f, i);
     stdio_flow_close(f);
     closep(&s->ours[i]); /* the next write inside gets SIGPIPE, as it would without us */
 }
 
 static void end_pty(struct stdio *s) {
+    if (s->plan.screen > 0)
+        note_lost(s, &s->screen, s->plan.screen);
     stdio_flow_close(&s->keys);
     stdio_flow_close(&s->screen);
     closep(&s->master); /* SIGHUP inside, as when a terminal is closed */
@@ -334,6 +345,15 @@ void stdio_finish(struct stdio *s) {
     s->hup_until = 0;
     s->finishing = true;
     s->last_moved = clock_ms();
+}
+
+int stdio_status(const struct stdio *s, int status) {
+    static const char *const names[3] = {[1] = "standard output", [2] = "standard error"};
+
+    for (int i = 1; i < 3; i++)
+        if (s->lost[i])
+            log_line("the %s cannot be written: %s; what the command printed is not all there", names[i], strerror(-s->lost[i]));
+    return s->lost[1] && status == 0 ? EXIT_SANDBOX : status;
 }
 
 bool stdio_drained(const struct stdio *s) {

@@ -108,7 +108,7 @@ static const struct {
     /* contradictions */
     {SANDBOX("{\"engine\": \"native\", \"runtime\": \"docker\"}"),
      "sandbox.runtime: says the same thing as another key here ('engine')"},
-    {SANDBOX("{\"enabled\": true, \"mode\": \"require\"}"), "sandbox.mode: says the same thing"},
+    {SANDBOX("{\"enabled\": true, \"mode\": \"require\"}"), "sandbox.mode: says the same thing as another key here ('enabled')"},
     {SANDBOX("{\"enabled\": true, \"runtime\": \"none\"}"), "engine 'none' means no sandbox"},
     /* mounts */
     {SANDBOX("{\"mounts\": {\"extra\": [{\"to\": \"/a\"}]}}"), "sandbox.mounts.extra[0]: key 'from' is missing"},
