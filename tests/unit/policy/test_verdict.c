@@ -379,6 +379,13 @@ static void test_layers(void **state) {
         {"d.com:443", NULL, NULL, PUBLIC, POLICY_DENIED_HOST},
         {"d.com", NULL, NULL, NULL, POLICY_DENIED_HOST},
     };
+    static const struct question asked[] = {
+        {"db.com:443", NULL, NULL, "10.0.0.1", POLICY_ASK, "o"}, /* where a name leads */
+        {"db.com:443", NULL, NULL, "192.168.0.1", POLICY_ALLOWED, "db"},
+        {"a.com:443", NULL, NULL, "9.9.9.9", POLICY_ASK, "o"},
+        {"a.com:443", NULL, NULL, PUBLIC, POLICY_ALLOWED, "u-a"},
+        {"a.com:443", NULL, NULL, "10.0.0.1", POLICY_DENIED_ADDRESS}, /* it grants nothing */
+    };
     CLEANUP(policy_done) struct policy p = {0};
     struct policy_verdict v;
 
@@ -412,6 +419,10 @@ static void test_layers(void **state) {
     assert_int_equal(v.max_body, 5);
     assert_int_equal(v.look, LOOK_HTTP);
     check(&p, &listed[1], 2);
+    set(&p, LAYER_ORGANISATION, "{\"rules\":[{\"id\":\"o\",\"action\":\"ask\",\"host\":[\"10.0.0.0/8\",\"9.9.9.9\"]}]}", true);
+    set(&p, LAYER_SANDBOX, "{\"rules\":[{\"id\":\"db\",\"action\":\"allow\",\"host\":\"db.com\",\"allow_private\":true}]}",
+        false);
+    CHECK(&p, asked);
     set(&p, LAYER_ORGANISATION, "{\"mode\":\"none\"}", true);
     check(&p, &(struct question){"a.com:443", NULL, NULL, PUBLIC, POLICY_DENIED_OFF}, 1);
 }
