@@ -47,7 +47,9 @@ static void hold_stricter(const struct policy *p, const struct policy_request *r
         finding_take_mode(&g, req, NET_UNSET, RULE_DENY);
     g.maybe.differs = false;
     finding_settle(&g);
+    finding_filter_address(&g);
     f->needs |= g.needs;
+    f->asks_address |= g.asks_address;
     if (g.action >= f->action)
         return;
     g.needs = f->needs;

@@ -52,7 +52,7 @@ bool finding_is_final(const struct finding *f, const struct addr_verdict *class)
 void finding_take_mode(struct finding *f, const struct policy_request *req, enum net_mode mode, enum rule_action unlisted);
 /* Rules that match perhaps come before what decided: the best of all that counts until more is known. */
 void finding_settle(struct finding *f);
-/* The same of a layer that only takes away: its rules ask about addresses, too, and grant none. */
+/* Of a layer of which only what it takes away counts: its rules ask about addresses, too, and grant none. */
 void finding_filter_address(struct finding *f);
 /* The verdict on the address itself, if it is known. */
 void finding_guard_address(struct finding *f, const struct addr_verdict *class);

@@ -427,6 +427,22 @@ static void test_layers(void **state) {
     check(&p, &(struct question){"a.com:443", NULL, NULL, PUBLIC, POLICY_DENIED_OFF}, 1);
 }
 
+/* What the user asks about holds against a project, also where it is an address; not against an exact name for this sandbox. */
+static void test_questions_about_addresses(void **state) {
+    static const struct question rows[] = {
+        {"lan.com:443", NULL, NULL, "10.0.0.1", POLICY_ASK, "u"},        {"lan.com:443", NULL, NULL, "9.9.9.9", POLICY_ASK, "u"},
+        {"lan.com:443", NULL, NULL, "192.168.0.1", POLICY_ALLOWED, "p"}, {"lan.com:443", NULL, NULL, PUBLIC, POLICY_ALLOWED, "p"},
+        {"db.com:443", NULL, NULL, "10.0.0.1", POLICY_ALLOWED, "s"},
+    };
+    CLEANUP(policy_done) struct policy p = {0};
+
+    init(&p, NET_LIST, "{\"rules\":[{\"id\":\"u\",\"action\":\"ask\",\"host\":[\"10.0.0.0/8\",\"9.9.9.9\"]}]}");
+    set(&p, LAYER_PROJECT, "{\"rules\":[{\"id\":\"p\",\"action\":\"allow\",\"host\":\"lan.com\",\"allow_private\":true}]}",
+        false);
+    set(&p, LAYER_SANDBOX, "{\"rules\":[{\"id\":\"s\",\"action\":\"allow\",\"host\":\"db.com\",\"allow_private\":true}]}", false);
+    CHECK(&p, rows);
+}
+
 /* An address that a client names itself: allowed by the modes until some rule is about a host by name, on that port. */
 static void test_addresses_beside_names(void **state) {
     static const struct question free_rows[] = {{"8.8.8.8:443", NULL, NULL, NULL, POLICY_ALLOWED},
@@ -622,6 +638,7 @@ int main(void) {
         cmocka_unit_test(test_order_and_conditions),
         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_every_name_and_addresses),
+        cmocka_unit_test(test_questions_about_addresses),
         cmocka_unit_test(test_addresses_beside_names),
         cmocka_unit_test(test_overruling),
         cmocka_unit_test(test_project_does_not_switch_on_what_the_user_switched_off),
