@@ -395,6 +395,23 @@ def test_rejected_from_elsewhere(net):
     assert net.hits() == []
 
 
+@pytest.mark.parametrize("how", ["--once", "--session"])
+def test_a_yes_to_the_name_is_none_to_its_address(net, how):
+    """A rule asks about the host, another one about private addresses: the user who was asked about the first has not seen where it leads."""
+    net.rules({"action": "ask", "host": "asked.example.com"}, {"id": "inner", "action": "ask", "host": "10.0.0.0/8"})
+    net.names["asked.example.com"] = ["10.0.0.5"]
+    net.save_names()
+    with Inside(net, options=["--ask", "wait"]) as inside:
+        inside.start(f"get('{URL}')")
+        (q,) = until(lambda: pending(net))
+        assert net.bawn("policy", "approve", how, q["ask"]).rc == 0
+        (q,) = until(lambda: [new for new in pending(net) if new["id"] != q["id"]])
+        assert q["rule"] == "inner" and net.hits() == []
+        assert net.bawn("policy", "reject", q["ask"]).rc == 0
+        assert inside.result() == 403
+    assert net.hits() == []
+
+
 def test_a_client_that_gives_up_takes_its_question_along(net):
     with Inside(net, options=["--ask", "wait"]) as inside:
         inside("s = dial('asked.example.com', 80); s.sendall(b'GET / HTTP/1.1\\r\\nHost: asked.example.com\\r\\n\\r\\n')")

@@ -17,6 +17,7 @@ import time
 import pytest
 
 from attack_tools import inside, outside, python, recorder
+from inside import until
 
 LOOK = {"action": "allow", "host": "ok.example.com", "inspect": True}
 
@@ -490,6 +491,20 @@ def test_killed_gate(net):
             assert a.say("http evil.example.net") != "yes"
             assert a.children()["bawn-gate"] != gate
     assert {h["to"] for h in net.hits()} == {"11.0.0.10"}
+
+
+def test_audited_after_a_killed_gate(net):
+    """Claim: each connection is in the audit log, also of a gate that numbers its connections as the one before did."""
+    with conversation(net, ASK, allow=["ok.example.com"]) as a:
+        for i in range(2):
+            assert a.say("http ok.example.com") == "yes"
+            until(lambda i=i: len([e for e in net.log() if e["kind"] == "request"]) > i)
+            gate = a.children()["bawn-gate"]
+            os.kill(gate, signal.SIGKILL)
+            while a.children().get("bawn-gate") == gate:
+                time.sleep(0.01)
+    lines = [json.loads(line) for line in net.bawn("log", "--json", "--type", "network").out.decode().splitlines()]
+    assert [(e["host"], e["action"]) for e in lines] == 2 * [("ok.example.com", "allow")]
 
 
 def test_killed_gate_closes_what_it_had(net):

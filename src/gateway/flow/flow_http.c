@@ -180,7 +180,7 @@ static enum httpx_answer http_judge(void *arg, struct httpx_request *req, struct
     gate_judge(f->gate, &question, ret);
     if (f->ruling.inspect)
         http_head_strip_overrides(req->head);
-    if (ret->action == RULE_ASK && f->ruling.approved)
+    if (ret->action == RULE_ASK && flow_is_approved(f, ret))
         ret->action = RULE_ALLOW;
     if (ret->action != RULE_DENY) {
         q = request_add(f, req, ret);

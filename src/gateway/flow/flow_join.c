@@ -327,6 +327,7 @@ void flow_dial(struct flow *f) {
         .is_tls = f->is_tls,
         .plain_http = f->entry.kind == ENTRY_URI || f->port == PORT_HTTP,
         .approved = f->ruling.approved,
+        .address_too = f->ruling.address_too,
     };
 
     if (!flow_judge_anew(f)) /* before a name server or a proxy hears its name */

@@ -37,6 +37,10 @@ static void store_cause(struct flow *f, const struct policy_verdict *v) {
     snprintf(f->ruling.cause.pattern, sizeof f->ruling.cause.pattern, "%s", v->pattern);
 }
 
+bool flow_is_approved(const struct flow *f, const struct policy_verdict *v) {
+    return f->ruling.approved && (!v->asks_address || f->ruling.address_too);
+}
+
 /* The client may speak now, or waits for our word that it is connected. */
 static void flow_go(struct flow *f) {
     if (f->ruling.wants_first && f->entry.kind == ENTRY_NONE)
@@ -54,6 +58,7 @@ static void flow_answered(void *arg, enum gate_answer answer) {
         return;
     }
     f->ruling.approved = true;
+    f->ruling.address_too |= f->ruling.asks_address;
     if (f->first.done)
         flow_dial(f); /* it was the address that had to be asked about */
     else
@@ -76,6 +81,7 @@ void flow_ask(struct flow *f, const struct policy_verdict *v) {
     uint64_t ms = f->gate->config.ask_timeout_ms;
 
     gate_event_fill(&question, GATE_EVENT_CONNECTION, f->id, f->host.text, f->port, v);
+    f->ruling.asks_address = v->asks_address;
     f->ask = gate_ask(f->gate, &question, flow_answered, f);
     if (!f->ask)
         flow_refuse_code(f, POLICY_DENIED_UNANSWERED, "too many questions are waiting for an answer");
@@ -136,7 +142,7 @@ void flow_judge(struct flow *f) {
         flow_refuse_code(f, POLICY_CANNOT_LOOK, OPAQUE);
     else if (f->entry.kind == ENTRY_URI && f->port == PORT_TLS)
         flow_refuse_code(f, POLICY_NOT_TLS, NULL);
-    else if (v.action == RULE_ASK && !(v.needs & NEEDS_HTTP) && !f->ruling.approved)
+    else if (v.action == RULE_ASK && !(v.needs & NEEDS_HTTP) && !flow_is_approved(f, &v))
         flow_ask(f, &v);
     else
         flow_go(f);
@@ -181,7 +187,7 @@ bool flow_judge_anew(struct flow *f) {
     if (f->ruling.generation == f->gate->config.generation)
         return true;
     gate_judge(f->gate, &req, &v);
-    if (v.action == RULE_DENY || (v.action == RULE_ASK && !f->ruling.approved && !(v.needs & NEEDS_HTTP))) {
+    if (v.action == RULE_DENY || (v.action == RULE_ASK && !flow_is_approved(f, &v) && !(v.needs & NEEDS_HTTP))) {
         closep(&f->server);
         flow_refuse(f, &v);
         return false;
@@ -202,7 +208,8 @@ static bool is_still_allowed(struct flow *f, struct policy_verdict *v) {
     gate_judge(f->gate, &req, v);
     if (f->state == FLOW_INSPECT)
         return v->action != RULE_DENY && (f->ruling.guarded || !f->gate->config.n_grants) && flow_http_judge_again(f);
-    return (v->action == RULE_ALLOW || (v->action == RULE_ASK && f->ruling.approved)) && !must_inspect(f, v) && !is_opaque(f, v);
+    return (v->action == RULE_ALLOW || (v->action == RULE_ASK && flow_is_approved(f, v))) && !must_inspect(f, v) &&
+           !is_opaque(f, v);
 }
 
 void flows_judge_again(struct gate *g) {

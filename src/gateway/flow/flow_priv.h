@@ -71,7 +71,9 @@ struct flow_ruling {
     bool guarded;        /* requests are searched for placeholders: there were credentials when its inspection began */
     bool covers;         /* a credential belongs to the host: HTTP is inspected on every port */
     bool wants_first;    /* the client's first bytes have to be seen before any of them goes on */
+    bool asks_address;   /* ASK: the question is also about where the name leads */
     bool approved;       /* the user said yes */
+    bool address_too;    /* ... also to that */
     bool reported;       /* the log has its verdict */
     bool slow;           /* REFUSE: its answer waits (pacer.h) */
     unsigned refused;    /* REFUSE: requests, inside TLS */
@@ -142,6 +144,8 @@ const char *flow_address_text(const struct flow *f, char out[static ADDR_TEXT_SI
 
 /* flow_judge.c */
 /* What is known of it so far, as a question to the policy. */
+/* A human said yes to what this verdict asks about. */
+bool flow_is_approved(const struct flow *f, const struct policy_verdict *v);
 struct policy_request flow_question(const struct flow *f);
 void flow_begin(struct flow *f); /* destination known */
 void flow_judge(struct flow *f); /* host and port known */

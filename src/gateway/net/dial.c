@@ -26,7 +26,7 @@ struct dial {
     struct gate *gate;
     struct host host;
     uint16_t port;
-    bool is_tls, approved, proxied;
+    bool is_tls, approved, address_too, proxied;
     struct proxy proxy;
     dial_fn *fn;
     void *arg;
@@ -220,6 +220,10 @@ static void dial_judged(struct dial *d, struct policy_verdict *v) {
     dial_finish(d, &res);
 }
 
+static bool is_approved(const struct dial *d, const struct policy_verdict *v) {
+    return d->approved && (!v->asks_address || d->address_too);
+}
+
 static void judge_all(struct dial *d, const struct addr *addrs, size_t n) {
     struct policy_request req = {.host = &d->host, .port = d->port, .is_tls = d->is_tls};
     struct policy_verdict v, best = {.action = RULE_DENY};
@@ -227,7 +231,7 @@ static void judge_all(struct dial *d, const struct addr *addrs, size_t n) {
     for (size_t i = 0; i < n; i++) {
         req.address = &addrs[i];
         gate_judge(d->gate, &req, &v);
-        if (v.action == RULE_ALLOW || (v.action == RULE_ASK && (d->approved || (v.needs & NEEDS_HTTP))))
+        if (v.action == RULE_ALLOW || (v.action == RULE_ASK && (v.needs & NEEDS_HTTP || is_approved(d, &v))))
             add_attempt(d, &addrs[i]);
         else if (i == 0 || v.action > best.action)
             best = v;
@@ -327,6 +331,7 @@ int dial_start(struct gate *g, const struct dial_opts *opts, dial_fn *fn, void *
                        .port = opts->port,
                        .is_tls = opts->is_tls,
                        .approved = opts->approved,
+                       .address_too = opts->address_too,
                        .fn = fn,
                        .arg = arg};
     r = proxy_choose(&g->config, opts->host, opts->plain_http, &d->proxy, &err);

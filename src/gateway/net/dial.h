@@ -26,8 +26,9 @@ struct dial_opts {
     const struct host *host; /* copied */
     uint16_t port;
     bool is_tls;
-    bool plain_http; /* for the choice of the proxy */
-    bool approved;   /* a human said yes: ask counts as allow */
+    bool plain_http;  /* for the choice of the proxy */
+    bool approved;    /* a human said yes: ask counts as allow */
+    bool address_too; /* ... also where a rule asks about the address */
 };
 
 struct dial_result {

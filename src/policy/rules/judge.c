@@ -277,14 +277,24 @@ static bool address_ok(const struct finding *f, enum addr_class class) {
     return f->named || (must_be_exact(class) ? f->private_exact_ok : f->private_ok);
 }
 
+static void ask_about_address(struct finding *f) {
+    f->asks_address = true;
+    f->action = RULE_ASK;
+    f->code = POLICY_ASK;
+    f->by = f->ask;
+    f->layer = f->ask_layer;
+}
+
+void finding_filter_address(struct finding *f) {
+    if (f->action != RULE_DENY && f->ask_first)
+        ask_about_address(f);
+}
+
 void finding_guard_address(struct finding *f, const struct addr_verdict *class) {
     bool ok = address_ok(f, class->class), by_ask = f->named_by_ask && !is_never_dialled(class->class);
 
-    if (f->action == RULE_ALLOW && f->ask.rule && (ok ? f->ask_first : by_ask)) {
-        f->action = RULE_ASK;
-        f->code = POLICY_ASK;
-        f->by = f->ask;
-        f->layer = f->ask_layer;
+    if (f->action != RULE_DENY && f->ask.rule && (ok ? f->ask_first : by_ask)) {
+        ask_about_address(f);
         return;
     }
     if (f->action == RULE_DENY || ok || by_ask)

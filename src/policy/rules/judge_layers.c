@@ -47,12 +47,15 @@ static void hold_stricter(const struct policy *p, const struct policy_request *r
         finding_take_mode(&g, req, NET_UNSET, RULE_DENY);
     g.maybe.differs = false;
     finding_settle(&g);
+    finding_filter_address(&g);
     f->needs |= g.needs;
+    f->asks_address |= g.asks_address;
     if (g.action >= f->action)
         return;
     g.needs = f->needs;
     g.look = f->look;
     g.max_body = f->max_body;
+    g.asks_address = f->asks_address;
     g.over = f->by;
     g.over_layer = f->layer;
     *f = g;
@@ -85,6 +88,7 @@ static struct finding judge_filter(const struct policy *p, enum policy_layer_kin
     if (!f.decided)
         finding_take_mode(&f, req, rules->mode, p->can_ask ? rules->unlisted : RULE_DENY);
     finding_settle(&f);
+    finding_filter_address(&f);
     return f;
 }
 
@@ -96,6 +100,7 @@ static bool combine(struct finding *f, const struct finding *other) {
 
     both.needs = f->needs | other->needs;
     both.look = f->look | other->look;
+    both.asks_address = f->asks_address || other->asks_address;
     both.max_body = f->max_body && other->max_body ? MIN_OF(f->max_body, other->max_body) : MAX_OF(f->max_body, other->max_body);
     *f = both;
     return stricter;
@@ -132,6 +137,7 @@ static void report(const struct policy *p, const struct policy_request *req, str
         .needs = f->action == RULE_DENY ? 0 : f->needs,
         .look = f->action == RULE_DENY ? LOOK_NO : how_to_look(f, req),
         .max_body = f->action == RULE_DENY ? 0 : f->max_body,
+        .asks_address = f->action == RULE_ASK && f->asks_address && req->address,
         .rule = f->by.rule,
         .layer = f->by.rule || by_filter            ? policy_layer_names[f->layer]
                  : f->code == POLICY_DENIED_ADDRESS ? "address"

@@ -29,6 +29,7 @@ struct finding {
     struct rule_hit ask; /* a rule about the address that asks; .rule is NULL if there is none */
     enum policy_layer_kind ask_layer;
     bool ask_first;        /* it comes before the rule for the name */
+    bool asks_address;     /* it is why the verdict is to ask, perhaps beside a rule for the name */
     bool named_by_ask;     /* it, or another one, names the address */
     bool named;            /* an allowing rule names the address */
     bool private_ok;       /* an allowing rule for the host has allow_private */
@@ -51,6 +52,8 @@ bool finding_is_final(const struct finding *f, const struct addr_verdict *class)
 void finding_take_mode(struct finding *f, const struct policy_request *req, enum net_mode mode, enum rule_action unlisted);
 /* Rules that match perhaps come before what decided: the best of all that counts until more is known. */
 void finding_settle(struct finding *f);
+/* Of a layer of which only what it takes away counts: its rules ask about addresses, too, and grant none. */
+void finding_filter_address(struct finding *f);
 /* The verdict on the address itself, if it is known. */
 void finding_guard_address(struct finding *f, const struct addr_verdict *class);
 

@@ -134,7 +134,8 @@ struct policy_verdict {
     enum policy_code code;
     unsigned needs; /* NEEDS_*: what may still change it. The user is not asked before it is 0 or NEEDS_ADDRESS */
     enum policy_look look;
-    uint64_t max_body;               /* 0: no limit */
+    bool asks_address; /* ASK: also, or only, about where the name leads. Who said yes to the name alone has not seen that */
+    uint64_t max_body; /* 0: no limit */
     const struct rule *rule;         /* NULL: the mode, or the address itself, decided */
     const char *layer;               /* "user", "organisation", ...; "mode" or "address" if no rule did */
     char pattern[HOST_TEXT_MAX + 8]; /* the host as the rule has it; "" without rule */

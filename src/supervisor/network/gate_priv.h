@@ -39,11 +39,17 @@ struct gate_link {
  */
 enum { GATE_SESSION_MAX = 1000, GATE_FLOWS_MAX = 4096 };
 
+struct gate_once {
+    char id[RULE_ID_MAX + 1];
+    uint64_t until_ms;
+};
+
 struct gate_rules {
     const struct policy_where *where;
     struct policy_files files;
     struct rules session;
-    struct strv once;                          /* ids of rules in it that end soon */
+    struct gate_once *once; /* rules in it that end soon */
+    size_t n_once, cap_once;
     const struct run_credentials *credentials; /* NULL: none */
     uint32_t generation;                       /* of the last configuration that the gate got */
     bool can_ask;
@@ -87,8 +93,7 @@ struct gate_outcome {
 struct gate_requests {
     struct gate_outcome *v; /* GATE_OUTCOMES; NULL until something is asked for */
     uint32_t last;
-    char note[600];   /* of the last answer, for the human who gave it */
-    uint64_t once_ms; /* when rules for once end; 0: there are none */
+    char note[600]; /* of the last answer, for the human who gave it */
 };
 
 struct gatekeeper {
@@ -189,11 +194,13 @@ bool gate_rules_handle(struct gate_rules *r);
 /* A configuration of this generation, encoded, as a memfd. */
 int gate_rules_config(const struct gate_rules *r, const struct published *pub, int *ret_fd, struct err *err);
 
-/* One rule in front of the others of this run, or of the user's file for good. text: a JSON object as in a file with rules. */
+/* One rule in front of the others of this run, or of the user's file for good, also if it was there already. text: a JSON object as in a
+ * file with rules. */
 int gate_rules_add_session(struct gate_rules *r, const char *text, char ret_id[static RULE_ID_MAX + 1], struct err *err);
-/* 1: what this question asks for is allowed now, until gate_rules_end_once(); 0: it was already; negative: it cannot be. */
-int gate_rules_add_once(struct gate_rules *r, const struct gate_msg *question, char ret_id[static RULE_ID_MAX + 1]);
-bool gate_rules_end_once(struct gate_rules *r); /* true: there was one */
+/* What this question asks for is allowed until then: a rule in front of the others of this run, beside one that says the same and stays. */
+int gate_rules_add_once(struct gate_rules *r, const struct gate_msg *question, uint64_t until_ms, struct err *err);
+uint64_t gate_rules_once_ms(const struct gate_rules *r);      /* when the next one ends; 0: there is none */
+bool gate_rules_end_once(struct gate_rules *r, uint64_t now); /* true: one has ended */
 int gate_rules_add_always(struct gate_rules *r, const char *text, struct err *err);
 /* The rule that allows what this question asks for, as such an object. -ENOTSUP: no rule can say exactly this. */
 int gate_rules_for(const struct gate_msg *question, struct buf *out);

@@ -207,6 +207,7 @@ static void begin_gate(struct gatekeeper *g) {
 
     g->life.started_ms = clock_ms();
     g->life.gates++;
+    memset(g->audited, 0, sizeof g->audited); /* its connections have numbers from 1 on */
     g->ready = g->broker_refused = false;
     g->life.retry_ms = 0;
     gate_rules_reload(&g->rules);

@@ -161,7 +161,7 @@ static void request_note(const struct gatekeeper *g, const struct gate_msg *m, e
     if (answer == GATE_DENY)
         return;
     if (str_eq(m->method, request_kinds[REQUEST_NETWORK]))
-        buf_adds(out, answer == GATE_ALLOW_ONCE ? "connections that begin within the next minute are allowed"
+        buf_adds(out, answer == GATE_ALLOW_ONCE ? "connections are allowed for one minute; those still open then are closed"
                                                 : "connections are allowed from now on");
     else if (str_eq(m->method, request_kinds[REQUEST_PATH]))
         buf_addf(out, "it takes effect when the user starts the sandbox anew: bawn stop %s && bawn start %s --mount ", name,
@@ -176,7 +176,7 @@ static void request_note(const struct gatekeeper *g, const struct gate_msg *m, e
 
 static void request_effect(struct gatekeeper *g, const struct gate_msg *m, enum gate_answer answer) {
     struct gate_msg question = *m;
-    char id[RULE_ID_MAX + 1];
+    struct err err = {0};
 
     if (answer == GATE_DENY || !str_eq(m->method, request_kinds[REQUEST_NETWORK]))
         return;
@@ -185,10 +185,10 @@ static void request_effect(struct gatekeeper *g, const struct gate_msg *m, enum 
         gate_answer_rule(g, &question, answer);
         return;
     }
-    if (gate_rules_add_once(&g->rules, &question, id) > 0) {
-        g->requests.once_ms = clock_ms() + GATE_ONCE_MS;
+    if (gate_rules_add_once(&g->rules, &question, clock_ms() + GATE_ONCE_MS, &err) < 0)
+        log_err(&err);
+    else
         gate_send_config(g);
-    }
 }
 
 void gate_request_answered(struct gatekeeper *g, const struct gate_msg *m, const uint32_t *ids, size_t n,
@@ -220,13 +220,10 @@ void gate_request_answered(struct gatekeeper *g, const struct gate_msg *m, const
 }
 
 int gate_requests_timeout(const struct gatekeeper *g) {
-    return clock_left_ms(g->requests.once_ms);
+    return clock_left_ms(gate_rules_once_ms(&g->rules));
 }
 
 void gate_requests_handle(struct gatekeeper *g) {
-    if (!g->requests.once_ms || clock_ms() < g->requests.once_ms)
-        return;
-    g->requests.once_ms = 0;
-    if (gate_rules_end_once(&g->rules))
+    if (gate_rules_end_once(&g->rules, clock_ms()))
         gate_send_config(g);
 }

@@ -29,7 +29,7 @@ void gate_rules_done(struct gate_rules *r) {
     gate_rules_unwatch(r);
     policy_files_done(&r->files);
     rules_done(&r->session);
-    strv_done(&r->once);
+    free(r->once);
     *r = (struct gate_rules)GATE_RULES_INIT;
 }
 
@@ -260,16 +260,26 @@ static int read_rule(const char *object, struct rule *ret, struct err *err) {
     return 0;
 }
 
-/* In front: the first rule that matches decides. A rule that is there already is not added again. What is
- * added is taken. */
-static int add_first(struct rules *rules, struct rule *rule, char ret_id[static RULE_ID_MAX + 1], struct err *err) {
+static struct gate_once *find_once(const struct gate_rules *r, const char *id) {
+    for (size_t i = 0; i < r->n_once; i++)
+        if (str_eq(r->once[i].id, id))
+            return &r->once[i];
+    return NULL;
+}
+
+/* In front: the first rule that matches decides. One that is there already comes to the front; `same` is its place, rules->len: there is
+ * none. What is added is taken. */
+static int add_first(struct rules *rules, size_t same, struct rule *rule, char ret_id[static RULE_ID_MAX + 1], struct err *err) {
+    struct rule moved;
     int r;
 
-    for (size_t i = 0; i < rules->len; i++)
-        if (rule_same(&rules->v[i], rule)) {
-            snprintf(ret_id, RULE_ID_MAX + 1, "%s", rules->v[i].id);
-            return 0;
-        }
+    if (same < rules->len) {
+        moved = rules->v[same];
+        memmove(rules->v + 1, rules->v, same * sizeof moved);
+        rules->v[0] = moved;
+        snprintf(ret_id, RULE_ID_MAX + 1, "%s", moved.id);
+        return rules_compile(rules, err);
+    }
     if (rule->id && rules_find(rules, rule->id))
         return err_usage(err, "a rule with the id '%s' exists already", rule->id);
     r = rule->id ? 0 : rule_give_id(rules, rule, err);
@@ -280,43 +290,69 @@ static int add_first(struct rules *rules, struct rule *rule, char ret_id[static 
     return r < 0 ? r : rules_compile(rules, err);
 }
 
-int gate_rules_add_session(struct gate_rules *r, const char *text, char ret_id[static RULE_ID_MAX + 1], struct err *err) {
+/* A rule that ends soon does not stand for one that stays, nor the other way round. */
+static int add_session(struct gate_rules *r, const char *text, bool once, char ret_id[static RULE_ID_MAX + 1], struct err *err) {
     CLEANUP(rule_done) struct rule rule = {0};
-    int rc;
+    size_t same = 0;
+    int rc = read_rule(text, &rule, err);
 
-    if (r->session.len >= GATE_SESSION_MAX)
+    if (rc < 0)
+        return rc;
+    while (same < r->session.len &&
+           (!rule_same(&r->session.v[same], &rule) || (find_once(r, r->session.v[same].id) != NULL) != once))
+        same++;
+    if (same == r->session.len && r->session.len >= GATE_SESSION_MAX)
         return err_set(err, -ENOSPC, "this run has %d rules of its own already", GATE_SESSION_MAX);
-    rc = read_rule(text, &rule, err);
-    return rc < 0 ? rc : add_first(&r->session, &rule, ret_id, err);
+    return add_first(&r->session, same, &rule, ret_id, err);
 }
 
-int gate_rules_add_once(struct gate_rules *r, const struct gate_msg *question, char ret_id[static RULE_ID_MAX + 1]) {
+int gate_rules_add_session(struct gate_rules *r, const char *text, char ret_id[static RULE_ID_MAX + 1], struct err *err) {
+    return add_session(r, text, false, ret_id, err);
+}
+
+int gate_rules_add_once(struct gate_rules *r, const struct gate_msg *question, uint64_t until_ms, struct err *err) {
     CLEANUP(buf_done) struct buf rule = BUF_INIT(8 * 1024);
-    size_t before = r->session.len;
-    struct err err = {0};
+    char id[RULE_ID_MAX + 1];
+    struct gate_once *once;
     int rc = gate_rules_for(question, &rule);
 
-    rc = rc < 0 ? rc : gate_rules_add_session(r, buf_str(&rule), ret_id, &err);
-    if (rc < 0) {
-        log_err(&err);
+    if (rc < 0)
+        return err_sys(err, rc, "make a rule of it");
+    if (VEC_RESERVE(r->once, r->n_once, r->cap_once, 8) < 0)
+        return err_oom(err);
+    rc = add_session(r, buf_str(&rule), true, id, err);
+    if (rc < 0)
         return rc;
-    }
-    if (r->session.len == before)
-        return 0;
-    return strv_add(&r->once, ret_id) < 0 ? -ENOMEM : 1;
+    once = find_once(r, id);
+    once = once ? once : &r->once[r->n_once++];
+    once->until_ms = until_ms;
+    snprintf(once->id, sizeof once->id, "%s", id);
+    return 0;
 }
 
-bool gate_rules_end_once(struct gate_rules *r) {
+uint64_t gate_rules_once_ms(const struct gate_rules *r) {
+    uint64_t soonest = 0;
+
+    for (size_t i = 0; i < r->n_once; i++)
+        if (!soonest || r->once[i].until_ms < soonest)
+            soonest = r->once[i].until_ms;
+    return soonest;
+}
+
+bool gate_rules_end_once(struct gate_rules *r, uint64_t now) {
     struct err err = {0};
     bool any = false;
 
-    for (size_t i = r->session.len; i-- > 0;)
-        if (strv_has(&r->once, r->session.v[i].id)) {
-            rule_done(&r->session.v[i]);
-            VEC_REMOVE(r->session.v, r->session.len, i);
-            any = true;
-        }
-    strv_done(&r->once);
+    for (size_t i = r->session.len; i-- > 0;) {
+        struct gate_once *once = find_once(r, r->session.v[i].id);
+
+        if (!once || once->until_ms > now)
+            continue;
+        VEC_REMOVE(r->once, r->n_once, (size_t)(once - r->once));
+        rule_done(&r->session.v[i]);
+        VEC_REMOVE(r->session.v, r->session.len, i);
+        any = true;
+    }
     if (any && rules_compile(&r->session, &err) < 0)
         log_err(&err);
     return any;
@@ -355,11 +391,14 @@ static int add_to_file(const char *folder, const char *path, struct rule *rule, 
     CLEANUP(buf_done) struct buf b = BUF_INIT(RULES_SIZE_MAX);
     CLEANUP(closep) int lock = -1;
     char id[RULE_ID_MAX + 1];
+    size_t same = 0;
     int r = paths_make_dirs(folder, err);
 
     r = r < 0 ? r : lock_folder(folder, &lock, err);
     r = r < 0 ? r : read_rules(path, &rules, err);
-    r = r < 0 ? r : add_first(&rules, rule, id, err);
+    while (r == 0 && same < rules.len && !rule_same(&rules.v[same], rule))
+        same++;
+    r = r < 0 ? r : add_first(&rules, same, rule, id, err);
     if (r < 0)
         return r;
     rules_write(&rules, &b);

@@ -379,6 +379,13 @@ static void test_layers(void **state) {
         {"d.com:443", NULL, NULL, PUBLIC, POLICY_DENIED_HOST},
         {"d.com", NULL, NULL, NULL, POLICY_DENIED_HOST},
     };
+    static const struct question asked[] = {
+        {"db.com:443", NULL, NULL, "10.0.0.1", POLICY_ASK, "o"}, /* where a name leads */
+        {"db.com:443", NULL, NULL, "192.168.0.1", POLICY_ALLOWED, "db"},
+        {"a.com:443", NULL, NULL, "9.9.9.9", POLICY_ASK, "o"},
+        {"a.com:443", NULL, NULL, PUBLIC, POLICY_ALLOWED, "u-a"},
+        {"a.com:443", NULL, NULL, "10.0.0.1", POLICY_DENIED_ADDRESS}, /* it grants nothing */
+    };
     CLEANUP(policy_done) struct policy p = {0};
     struct policy_verdict v;
 
@@ -412,8 +419,28 @@ static void test_layers(void **state) {
     assert_int_equal(v.max_body, 5);
     assert_int_equal(v.look, LOOK_HTTP);
     check(&p, &listed[1], 2);
+    set(&p, LAYER_ORGANISATION, "{\"rules\":[{\"id\":\"o\",\"action\":\"ask\",\"host\":[\"10.0.0.0/8\",\"9.9.9.9\"]}]}", true);
+    set(&p, LAYER_SANDBOX, "{\"rules\":[{\"id\":\"db\",\"action\":\"allow\",\"host\":\"db.com\",\"allow_private\":true}]}",
+        false);
+    CHECK(&p, asked);
     set(&p, LAYER_ORGANISATION, "{\"mode\":\"none\"}", true);
     check(&p, &(struct question){"a.com:443", NULL, NULL, PUBLIC, POLICY_DENIED_OFF}, 1);
+}
+
+/* What the user asks about holds against a project, also where it is an address; not against an exact name for this sandbox. */
+static void test_questions_about_addresses(void **state) {
+    static const struct question rows[] = {
+        {"lan.com:443", NULL, NULL, "10.0.0.1", POLICY_ASK, "u"},        {"lan.com:443", NULL, NULL, "9.9.9.9", POLICY_ASK, "u"},
+        {"lan.com:443", NULL, NULL, "192.168.0.1", POLICY_ALLOWED, "p"}, {"lan.com:443", NULL, NULL, PUBLIC, POLICY_ALLOWED, "p"},
+        {"db.com:443", NULL, NULL, "10.0.0.1", POLICY_ALLOWED, "s"},
+    };
+    CLEANUP(policy_done) struct policy p = {0};
+
+    init(&p, NET_LIST, "{\"rules\":[{\"id\":\"u\",\"action\":\"ask\",\"host\":[\"10.0.0.0/8\",\"9.9.9.9\"]}]}");
+    set(&p, LAYER_PROJECT, "{\"rules\":[{\"id\":\"p\",\"action\":\"allow\",\"host\":\"lan.com\",\"allow_private\":true}]}",
+        false);
+    set(&p, LAYER_SANDBOX, "{\"rules\":[{\"id\":\"s\",\"action\":\"allow\",\"host\":\"db.com\",\"allow_private\":true}]}", false);
+    CHECK(&p, rows);
 }
 
 /* An address that a client names itself: allowed by the modes until some rule is about a host by name, on that port. */
@@ -611,6 +638,7 @@ int main(void) {
         cmocka_unit_test(test_order_and_conditions),
         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_every_name_and_addresses),
+        cmocka_unit_test(test_questions_about_addresses),
         cmocka_unit_test(test_addresses_beside_names),
         cmocka_unit_test(test_overruling),
         cmocka_unit_test(test_project_does_not_switch_on_what_the_user_switched_off),

@@ -35,6 +35,7 @@
 #include "proto/initmsg.h"
 #include "supervisor/control/control_client.h"
 #include "supervisor/network/asker.h"
+#include "supervisor/network/gate_priv.h"
 #include "supervisor/network/gate_process.h"
 
 enum { FLOOD = 10000 };
@@ -492,6 +493,88 @@ static void test_commands(void **state) {
     end(&s);
 }
 
+/* The last word counts, also if the same one was said before. */
+static void test_the_last_rule_decides(void **state) {
+    static const char *const words[] = {"allow", "deny", "allow", "deny"};
+    CLEANUP(buf_done) struct buf answer = BUF_INIT(1 << 16);
+    struct scene s;
+    int fd;
+
+    begin(&s);
+    fd = dial(&s);
+    order(&s, fd, "fds", "done fds");
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        CLEANUP(freep) char *request = str_dupf("{\"cmd\":\"%s\",\"rule\":{\"host\":\"new.example\"}}", words[i]);
+        CLEANUP(freep) char *id = str_dupf("%s-new.example", words[i]), *other = str_dupf("%s-new.example", words[(i + 1) % 2]);
+        const char *at;
+
+        call(&s, request, &answer);
+        assert_non_null(strstr(buf_str(&answer), id));
+        call(&s, "{\"cmd\":\"rules\"}", &answer);
+        at = strstr(buf_str(&answer), id);
+        assert_non_null(at);
+        if (i > 0)
+            assert_true(strstr(buf_str(&answer), other) > at);
+    }
+    close(fd);
+    end(&s);
+}
+
+static void grant(struct scene *s, int id, const char *how) {
+    CLEANUP(buf_done) struct buf answer = BUF_INIT(1 << 16);
+    CLEANUP(freep) char *said = str_dupf("{\"cmd\":\"answer\",\"id\":%d,\"answer\":\"%s\"}", id, how);
+
+    call(s, "{\"cmd\":\"request\",\"kind\":\"network\",\"value\":\"more.example\",\"reason\":\"r\"}", &answer);
+    assert_non_null(strstr(buf_str(&answer), "\"ok\":true"));
+    call(s, said, &answer);
+    assert_non_null(strstr(buf_str(&answer), "\"ok\":true"));
+}
+
+/* A rule that ends within the minute does not stand for the one that is to stay. */
+static void test_session_after_once(void **state) {
+    CLEANUP(buf_done) struct buf answer = BUF_INIT(1 << 16);
+    struct scene s;
+    const char *at;
+    int fd;
+
+    begin(&s);
+    fd = dial(&s);
+    order(&s, fd, "fds", "done fds");
+    grant(&s, 1, "once");
+    grant(&s, 2, "session");
+    call(&s, "{\"cmd\":\"rules\"}", &answer);
+    at = strstr(buf_str(&answer), "allow-more.example");
+    assert_non_null(at);
+    assert_non_null(strstr(at + 1, "allow-more.example"));
+    close(fd);
+    end(&s);
+}
+
+/* Each at its own time, whatever else is allowed meanwhile. */
+static void test_once_ends(void **state) {
+    struct gate_msg one = {.type = GATE_MSG_REQUEST, .host = "one.example", .port = 443}, two = one;
+    struct gate_rules r = GATE_RULES_INIT;
+    char id[RULE_ID_MAX + 1];
+    struct err err = {0};
+
+    snprintf(two.host, sizeof two.host, "two.example");
+    assert_int_equal(gate_rules_add_once(&r, &one, 1000, &err), 0);
+    assert_int_equal(gate_rules_add_once(&r, &two, 2000, &err), 0);
+    assert_int_equal(gate_rules_once_ms(&r), 1000);
+    assert_false(gate_rules_end_once(&r, 999));
+    assert_true(gate_rules_end_once(&r, 1000));
+    assert_int_equal(r.session.len, 1);
+    assert_int_equal(gate_rules_add_once(&r, &two, 2500, &err), 0); /* again, before it ended */
+    assert_false(gate_rules_end_once(&r, 2000));
+    assert_int_equal(gate_rules_add_session(&r, "{\"action\":\"allow\",\"host\":\"two.example\",\"ports\":[443]}", id, &err), 0);
+    assert_int_equal(r.session.len, 2);
+    assert_true(gate_rules_end_once(&r, 2500));
+    assert_int_equal(r.session.len, 1);
+    assert_string_equal(r.session.v[0].id, id);
+    assert_int_equal(gate_rules_once_ms(&r), 0);
+    gate_rules_done(&r);
+}
+
 /* Only ports that the user published; and only what is a connection is handed on. */
 static void test_inside(void **state) {
     struct init_msg msg;
@@ -585,6 +668,9 @@ int main(int argc UNUSED, char **argv) {
         cmocka_unit_test(test_reload),
         cmocka_unit_test(test_ask),
         cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_the_last_rule_decides),
+        cmocka_unit_test(test_session_after_once),
+        cmocka_unit_test(test_once_ends),
         cmocka_unit_test(test_inside),
         cmocka_unit_test(test_inside_of_a_dead_gate),
         cmocka_unit_test(test_no_program),
