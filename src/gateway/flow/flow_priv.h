@@ -143,9 +143,9 @@ void flow_need_any(struct flow *f);
 const char *flow_address_text(const struct flow *f, char out[static ADDR_TEXT_SIZE]);
 
 /* flow_judge.c */
-/* What is known of it so far, as a question to the policy. */
 /* A human said yes to what this verdict asks about. */
 bool flow_is_approved(const struct flow *f, const struct policy_verdict *v);
+/* What is known of it so far, as a question to the policy. */
 struct policy_request flow_question(const struct flow *f);
 void flow_begin(struct flow *f); /* destination known */
 void flow_judge(struct flow *f); /* host and port known */
