@@ -113,6 +113,22 @@ def test_different_lines_are_merged(files):
     assert (files.workspace / "a").read_text() == "one\n2\n3\n4\nfive\n"
 
 
+def test_except_leaves_a_rename_by_either_name(files):
+    """`review` shows what `apply` does: half of a rename cannot be done."""
+    files.write("notes", "some text that is long enough to be known again\n")
+    run = overlay(files, "mv notes settings; echo t > t.txt")
+    for name in "settings", "notes":
+        assert files.bawn("diff", "--name-only", "--except", name).out.split() == [b"t.txt"]
+        r = files.bawn("apply", run, "--dry-run", "--except", name)
+        assert r.rc == 0 and b"settings" not in r.out, r
+        assert b"settings" in files.bawn("diff", "--name-only", "--only", name).out, "--only names it by either"
+    r = files.bawn("apply", run, "--except", "settings")
+    assert r.rc == 0 and not (files.workspace / "settings").exists() and (files.workspace / "notes").exists(), r
+    assert (files.workspace / "t.txt").exists()
+    assert files.bawn("apply", run, "--only", "notes").rc == 0
+    assert (files.workspace / "settings").exists() and not (files.workspace / "notes").exists()
+
+
 def test_high_risk_needs_a_look(files):
     files.write(".git/HEAD", "ref: refs/heads/main\n")
     overlay(files, "mkdir -p .git/hooks; echo '#!/bin/sh' > .git/hooks/pre-commit; chmod 755 .git/hooks/pre-commit; echo t > t.txt")
