@@ -129,6 +129,21 @@ def test_except_leaves_a_rename_by_either_name(files):
     assert (files.workspace / "settings").exists() and not (files.workspace / "notes").exists()
 
 
+@pytest.mark.parametrize("mode", ["0600", "0300", "0000"])
+def test_a_folder_that_its_owner_may_not_read(files, mode):
+    """As root it can be read. What cannot be looked at does not count as deleted."""
+    files.write("dir/two", "x")
+    overlay(files, f"rm -r dir; mkdir dir; echo new > dir/one; echo t > t.txt; chmod {mode} dir")
+    read = files.bawn("diff", "--name-only").out
+    r = files.bawn("apply", "--yes")
+    assert r.rc == 0, r
+    os.chmod(files.workspace / "dir", 0o755)
+    assert (files.workspace / "t.txt").exists() and (files.workspace / "dir/one").exists(), (read, r)
+    if b"dir/one" not in read:
+        assert (files.workspace / "dir/two").exists(), (read, r)
+        assert files.bawn("apply", "--undo").rc == 0
+
+
 def test_high_risk_needs_a_look(files):
     files.write(".git/HEAD", "ref: refs/heads/main\n")
     overlay(files, "mkdir -p .git/hooks; echo '#!/bin/sh' > .git/hooks/pre-commit; chmod 755 .git/hooks/pre-commit; echo t > t.txt")

@@ -146,12 +146,13 @@ static int park_entry(struct parker *p, int dir, const char *name, unsigned dept
         r = park_one(p, dir, name, parent, err);
     else if (has_at_or_below(&p->go, p->path)) {
         sub = safepath_open(dir, name, O_RDONLY | O_DIRECTORY);
-        r = sub < 0 ? err_sys(err, sub, "open a folder of the run") : park_folder(p, sub, depth + 1, err);
+        r = sub >= 0 ? park_folder(p, sub, depth + 1, err) : sub == -EACCES ? 0 : err_sys(err, sub, "open a folder of the run");
     }
     p->path[len] = 0;
     return r;
 }
 
+/* What its owner may not read or enter stays: the change set has nothing of what is in it. */
 static int park_folder(struct parker *p, int dir, unsigned depth, struct err *err) {
     CLEANUP(strv_done) struct strv names = {0}; /* moving while reading could skip one */
     int r;
@@ -160,7 +161,7 @@ static int park_folder(struct parker *p, int dir, unsigned depth, struct err *er
         return err_set(err, -ELOOP, "the run's folder is too deep");
     r = dir_names(dir, ".", &names);
     if (r < 0)
-        return err_sys(err, r, "read a folder of the run");
+        return r == -EACCES ? 0 : err_sys(err, r, "read a folder of the run");
     for (size_t i = 0; i < names.len && r == 0; i++)
         r = park_entry(p, dir, names.v[i], depth, err);
     return r;

@@ -184,6 +184,8 @@ static int remove_if_gone(struct change_maker *m, int folder, const char *name, 
 
     if (fstatat(*up, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return 0;
+    if (errno != ENOENT) /* a folder that its owner may not enter: nothing is known to be gone */
+        return maker_note(m, m->path, "could not be looked at", -errno);
     return remove_below(m, folder, name, &(bool){false});
 }
 
