@@ -129,6 +129,47 @@ def test_except_leaves_a_rename_by_either_name(files):
     assert (files.workspace / "settings").exists() and not (files.workspace / "notes").exists()
 
 
+def test_a_run_goes_on_after_a_part_was_applied(files):
+    """What it changes next is based on what was applied: not on what was there before the first of its commands."""
+    before = (files.workspace / "a").read_text()
+    named = "--name", "on"
+    overlay(files, "sed -i s/5/five/ a; echo t > t.txt", *named)
+    assert files.bawn("apply", "on", "--only", "a").rc == 0
+    overlay(files, "sed -i s/five/fuenf/ a", *named)
+    assert b"-five" in files.bawn("diff", "on").out
+    r = files.bawn("apply", "on", "--only", "a")
+    assert r.rc == 0 and (files.workspace / "a").read_text() == before.replace("5", "fuenf"), r
+    overlay(files, "sed -i s/fuenf/5/ a", *named)
+    assert files.bawn("diff", "on", "--name-only").out.split() == [b"a", b"t.txt"], "what is as it once was is a change, too"
+    files.write("a", before.replace("5", "fuenf").replace("1", "one"))
+    r = files.bawn("apply", "on")
+    assert r.rc == 0 and (files.workspace / "a").read_text() == before.replace("1", "one"), r
+    assert (files.workspace / "t.txt").exists()
+
+
+def test_a_run_goes_on_after_a_part_was_discarded(files):
+    overlay(files, "sed -i s/5/five/ a; echo t > t.txt", "--name", "on")
+    assert files.bawn("discard", "on", "--yes", "--only", "a").rc == 0
+    files.write("a", "all new\n")
+    overlay(files, "sed -i s/all/quite/ a", "--name", "on")
+    r = files.bawn("apply", "on")
+    assert r.rc == 0 and (files.workspace / "a").read_text() == "quite new\n", r
+
+
+def test_undo_after_the_run_went_on(files):
+    """Each file is based on what it was when it was changed first, also if the run has changed others since."""
+    files.write("b", "1\n2\n3\n4\n5\n")
+    overlay(files, "sed -i s/5/five/ a; sed -i s/5/five/ b; rm gone", "--name", "on")
+    assert files.bawn("apply", "on").rc == 0
+    overlay(files, "sed -i s/five/fuenf/ b; sed -i 1d tool", "--name", "on")
+    assert files.bawn("apply", "on", "--undo").rc == 0
+    files.write("a", "one\n2\n3\n4\n5\n")
+    r = files.bawn("apply", "on", "--conflict", "skip", "--json")
+    assert r.rc == 0 and outcomes(r)["a"] == "merged", r
+    assert (files.workspace / "a").read_text() == "one\n2\n3\n4\nfive\n"
+    assert not (files.workspace / "gone").exists()
+
+
 @pytest.mark.parametrize("mode", ["0600", "0300", "0000"])
 def test_a_folder_that_its_owner_may_not_read(files, mode):
     """As root it can be read. What cannot be looked at does not count as deleted."""

@@ -2,7 +2,6 @@
 /* Takes changes out of a run for good. */
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -12,6 +11,7 @@
 #include "workspace/apply/apply.h"
 #include "workspace/apply/apply_filter.h"
 #include "workspace/apply/apply_leave.h"
+#include "workspace/change/change_base.h"
 #include "workspace/copy/manifest.h"
 #include "workspace/copy/place.h"
 
@@ -30,28 +30,6 @@ static int choose_changes(const struct change_set *s, const struct strv *only, b
 
 /* -- overlay ------------------------------------------------------------------------------------------------------------ */
 
-/* A folder above it is deleted or replaced as a whole in upper/, and so is this path, whatever else is taken out. */
-static bool is_covered(int upper, const char *path) {
-    CLEANUP(freep) char *copy = strdup(path);
-    struct stat st;
-    char opaque;
-
-    for (char *p = copy ? strchr(copy, '/') : NULL; p; p = strchr(p + 1, '/')) {
-        CLEANUP(closep) int fd = -1;
-
-        *p = 0;
-        if (place_stat(upper, copy, &st) < 0)
-            return false;
-        if (!S_ISDIR(st.st_mode))
-            return true;
-        fd = safepath_open(upper, copy, O_RDONLY | O_DIRECTORY);
-        if (fd < 0 || (fgetxattr(fd, "user.overlay.opaque", &opaque, 1) == 1 && opaque == 'y'))
-            return true;
-        *p = '/';
-    }
-    return !copy;
-}
-
 static int discard_overlay(struct rundir *rd, const struct apply_leavers *l, struct strv *left, struct err *err) {
     CLEANUP(closep) int upper = safepath_open(rd->fd, "upper", O_RDONLY | O_DIRECTORY);
     int r = apply_leave(rd, l, -1, -1, err);
@@ -59,9 +37,9 @@ static int discard_overlay(struct rundir *rd, const struct apply_leavers *l, str
     for (size_t i = 0; i < l->set->n && r >= 0; i++) {
         const struct change *c = &l->set->v[i];
 
-        if (l->goes[i] && c->kind == CHANGE_DELETED && is_covered(upper, c->path))
+        if (l->goes[i] && c->kind == CHANGE_DELETED && change_is_covered(upper, c->path))
             r = add_left(left, c->path, err);
-        if (r >= 0 && l->goes[i] && c->from && is_covered(upper, c->from))
+        if (r >= 0 && l->goes[i] && c->from && change_is_covered(upper, c->from))
             r = add_left(left, c->from, err);
     }
     return r;

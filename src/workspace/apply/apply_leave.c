@@ -14,6 +14,7 @@
 #include "os/remove.h"
 #include "os/safepath.h"
 #include "workspace/apply/apply_txn.h"
+#include "workspace/change/change_base.h"
 #include "workspace/copy/manifest.h"
 #include "workspace/copy/place.h"
 #include "workspace/copy/same.h"
@@ -167,14 +168,14 @@ static int park_folder(struct parker *p, int dir, unsigned depth, struct err *er
     return r;
 }
 
-static int park_changes(struct rundir *rd, const struct apply_leavers *l, int to, struct err *err) {
+static int park_changes(struct rundir *rd, const struct apply_leavers *l, int to, int undo, struct err *err) {
     CLEANUP(closep) int upper = safepath_open(rd->fd, "upper", O_RDONLY | O_DIRECTORY);
     CLEANUP(change_set_done) struct change_set now = CHANGE_SET_INIT;
     CLEANUP(parker_done) struct parker *p = calloc(1, sizeof *p);
     int r;
 
     if (upper == -ENOENT)
-        return 1;
+        return 0;
     if (upper < 0)
         return err_sys(err, upper, "open '%s/upper'", rd->path);
     if (!p)
@@ -185,8 +186,9 @@ static int park_changes(struct rundir *rd, const struct apply_leavers *l, int to
     p->whole = now.notes.len == 0;
     r = r < 0 ? r : collect_names(&p->go, l->set, l->goes, NULL, err);
     r = r < 0 ? r : collect_names(&p->stay, &now, NULL, &p->go, err);
+    r = r < 0 ? r : change_base_left(rd, p->go.v, p->go.n, undo, err);
     r = r < 0 ? r : park_folder(p, upper, 0, err);
-    return r < 0 ? r : p->whole && p->stay.n == 0;
+    return r;
 }
 
 /* Moves everything below `from` to the same place below `to`; where something is already, it stays. */
@@ -223,9 +225,10 @@ static int return_parked(struct rundir *rd, int undo, struct err *err) {
 }
 
 int apply_return(struct rundir *rd, int undo, struct err *err) {
-    static const char *const files[] = {"manifest", "journal", "base"}; /* the run's own, as apply_leave() names them */
-    int r = return_parked(rd, undo, err);
+    static const char *const files[] = {"manifest", "journal", "base"}; /* the last two: as an earlier version put them there */
+    int r = rd->info.mode == WORKSPACE_OVERLAY ? change_base_return(rd, undo, err) : 0;
 
+    r = r < 0 ? r : return_parked(rd, undo, err);
     for (size_t i = 0; i < ARRAY_LEN(files) && r == 0; i++) {
         char stored[32];
 
@@ -237,16 +240,6 @@ int apply_return(struct rundir *rd, int undo, struct err *err) {
 }
 
 #define GONE "gone" /* a folder for what is removed next */
-
-/* A run that is continued must not merge against what was there before this apply. */
-static int forget_base(struct rundir *rd, int undo, struct err *err) {
-    static const char *const files[][2] = {{"journal", "run.journal"}, {"base", "run.base"}};
-
-    for (size_t i = 0; i < ARRAY_LEN(files); i++)
-        if (renameat(rd->fd, files[i][0], undo, files[i][1]) < 0 && errno != ENOENT)
-            return err_sys(err, -errno, "move '%s/%s' away", rd->path, files[i][0]);
-    return 0;
-}
 
 static int leave_overlay(struct rundir *rd, const struct apply_leavers *l, int undo, struct err *err) {
     CLEANUP(closep) int to = -1;
@@ -260,9 +253,7 @@ static int leave_overlay(struct rundir *rd, const struct apply_leavers *l, int u
     to = safepath_open(at, name, O_RDONLY | O_DIRECTORY);
     if (to < 0)
         return err_sys(err, to, "open the folder '%s'", name);
-    r = park_changes(rd, l, to, err);
-    if (r > 0 && undo >= 0)
-        r = forget_base(rd, undo, err);
+    r = park_changes(rd, l, to, undo, err);
     if (undo < 0) {
         int gone = remove_tree(rd->fd, GONE);
 

@@ -71,8 +71,7 @@ static bool is_as_stored(const struct change_view *host, const struct journal_en
     return !S_ISLNK(host->st.st_mode) || (e->kind == JOURNAL_LINK && str_eq(e->link, host->link));
 }
 
-/* A folder's ctime changes with its entries, which are judged one by one. A run that is continued gets a new begin time, but its
- * first changes are based on the host's files of that time: those are in the journal. */
+/* A folder's ctime changes with its entries, which are judged one by one. */
 static bool host_touched(const struct change_maker *m, const struct change_view *host) {
     const struct journal_entry *e = base_of(m);
 
