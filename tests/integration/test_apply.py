@@ -185,6 +185,17 @@ def test_a_folder_that_its_owner_may_not_read(files, mode):
         assert files.bawn("apply", "--undo").rc == 0
 
 
+def test_a_run_with_something_unread_stays(files):
+    """The next apply removes runs of which nothing is left: there may be something in what could not be looked at."""
+    run = overlay(files, "rm -r dir; mkdir dir; echo new > dir/one; echo t > t.txt; chmod 0600 dir")
+    unread = b"dir/one" not in files.bawn("diff", "--name-only").out
+    assert files.bawn("apply", run, "--yes").rc == 0
+    os.chmod(files.workspace / "dir", 0o755)
+    overlay(files, "echo u > u.txt")
+    assert files.bawn("apply").rc == 0
+    assert (files.home / ".local/state/bawn/runs" / run).exists() == unread
+
+
 def test_high_risk_needs_a_look(files):
     files.write(".git/HEAD", "ref: refs/heads/main\n")
     overlay(files, "mkdir -p .git/hooks; echo '#!/bin/sh' > .git/hooks/pre-commit; chmod 755 .git/hooks/pre-commit; echo t > t.txt")
