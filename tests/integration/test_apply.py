@@ -196,6 +196,15 @@ def test_a_run_with_something_unread_stays(files):
     assert (files.home / ".local/state/bawn/runs" / run).exists() == unread
 
 
+def test_a_second_name_is_an_added_file(files):
+    """Its content was copied up from the workspace, which has nothing of that name: the host did not delete it."""
+    overlay(files, "ln a dir/second; ln tool third")
+    assert files.bawn("review").out.count(b"\n  A  ") == 2
+    r = files.bawn("apply", "--json")
+    assert r.rc == 0 and outcomes(r) == {"dir/second": "applied", "third": "applied"}, r
+    assert (files.workspace / "dir/second").read_text() == (files.workspace / "a").read_text()
+
+
 def test_high_risk_needs_a_look(files):
     files.write(".git/HEAD", "ref: refs/heads/main\n")
     overlay(files, "mkdir -p .git/hooks; echo '#!/bin/sh' > .git/hooks/pre-commit; chmod 755 .git/hooks/pre-commit; echo t > t.txt")

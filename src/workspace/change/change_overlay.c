@@ -156,6 +156,8 @@ static int add_without_host(struct change_maker *m, const struct overlay_pair *p
     f.id.copied_up = !p->hidden && is_copied_up(&p->up);
     if (S_ISDIR(p->up.st.st_mode) && (known || f.id.copied_up)) /* is there because of what is in it */
         return 0;
+    if (p->up.st.st_nlink > 1) /* the run gave what was copied up a second name, which may be this one */
+        f.id.copied_up = false;
     return known ? add_deleted_by_host(m, p) : maker_add(m, &f);
 }
 
