@@ -205,6 +205,20 @@ def test_a_second_name_is_an_added_file(files):
     assert (files.workspace / "dir/second").read_text() == (files.workspace / "a").read_text()
 
 
+def test_a_part_that_is_discarded_has_its_attributes_again(files):
+    """In the copy of a run that goes on: else the next change would take them from the host's file."""
+    files.write(".vscode/settings.json", "{}")
+    try:
+        os.setxattr(files.workspace / ".vscode/settings.json", "user.k", b"v")
+    except OSError:
+        pytest.skip("no user.* attributes here")
+    r = files.bawn("run", "-w", "sync", "--name", "on", "--", "sh", "-c", "echo 1 > .vscode/settings.json")
+    assert r.rc == 0, r
+    assert files.bawn("discard", "on", "--yes", "--only", ".vscode").rc == 0
+    copy = files.home / ".local/state/bawn/runs/on/tree/.vscode/settings.json"
+    assert copy.read_text() == "{}" and os.getxattr(copy, "user.k") == b"v"
+
+
 def test_high_risk_needs_a_look(files):
     files.write(".git/HEAD", "ref: refs/heads/main\n")
     overlay(files, "mkdir -p .git/hooks; echo '#!/bin/sh' > .git/hooks/pre-commit; chmod 755 .git/hooks/pre-commit; echo t > t.txt")

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "os/fd.h"
@@ -14,6 +15,8 @@
 #include "workspace/change/change_base.h"
 #include "workspace/copy/manifest.h"
 #include "workspace/copy/place.h"
+#include "workspace/copy/xattrs.h"
+#include "workspace/run/journal.h"
 
 static int add_left(struct strv *left, const char *path, struct err *err) {
     return strv_add(left, path) < 0 ? err_oom(err) : 0;
@@ -47,15 +50,26 @@ static int discard_overlay(struct rundir *rd, const struct apply_leavers *l, str
 
 /* -- sync and worktree -------------------------------------------------------------------------------------------------- */
 
+/* old: as change_open_old() gives it, the host's file or what the journal has of it. */
+static int read_old_xattrs(const struct change_set *s, const char *path, int old, struct buf *ret) {
+    const struct journal_entry *e = s->journal ? journal_find(s->journal, path) : NULL;
+    int r = xattrs_read_plain(old, ret);
+
+    if (r == 0 && ret->len == 0 && e && e->xattrs)
+        xattrs_add_plain(ret, e->xattrs, e->xattrs_len);
+    return r < 0 ? r : buf_ok(ret) ? 0 : -ENOMEM;
+}
+
 /* The copy gets its old version again. */
 static int restore_copy(const struct change_set *s, const struct change *c, int tree, const char *path) {
     CLEANUP(closep) int old = -1;
-    const struct place_meta meta = {.mode = c->old_.mode & 0777};
+    CLEANUP(buf_done) struct buf xattrs = BUF_INIT(XATTRS_MAX);
+    struct place_meta meta = {.mode = c->old_.mode & 0777};
     struct stat st;
+    int r;
 
     if (place_stat(tree, path, &st) == 0 && S_ISDIR(st.st_mode) != S_ISDIR(c->old_.mode)) {
-        int r = place_remove(tree, path, NULL, NULL);
-
+        r = place_remove(tree, path, NULL, NULL);
         if (r < 0)
             return r;
     }
@@ -64,7 +78,10 @@ static int restore_copy(const struct change_set *s, const struct change *c, int 
     if (S_ISLNK(c->old_.mode))
         return c->old_.link ? place_link(tree, path, c->old_.link, NULL, NULL) : -ENODATA;
     old = S_ISREG(c->old_.mode) ? change_open_old(s, c) : -ENODATA;
-    return old < 0 ? old : place_file(tree, path, old, &meta, NULL, NULL);
+    r = old < 0 ? old : read_old_xattrs(s, path, old, &xattrs);
+    meta.xattrs = xattrs.len ? xattrs.data : NULL;
+    meta.xattrs_len = xattrs.len;
+    return r < 0 ? r : place_file(tree, path, old, &meta, NULL, NULL);
 }
 
 static int restamp_copy(struct manifest *m, int tree, const char *path, struct err *err) {
