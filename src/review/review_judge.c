@@ -41,7 +41,7 @@ static bool wanted(const struct review_request *q, const struct apply_filter *f,
         return false;
     if (q->paths.len && !strv_has(&q->paths, c->path))
         return false;
-    return apply_filter_wants(f, c->path, is_dir(c));
+    return apply_filter_wants_change(f, c);
 }
 
 /* The report about git's own state is made at the end of every run that changed it: it waits for no other file. What carries commits under another name is

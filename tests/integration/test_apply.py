@@ -113,6 +113,112 @@ def test_different_lines_are_merged(files):
     assert (files.workspace / "a").read_text() == "one\n2\n3\n4\nfive\n"
 
 
+def test_except_leaves_a_rename_by_either_name(files):
+    """`review` shows what `apply` does: half of a rename cannot be done."""
+    files.write("notes", "some text that is long enough to be known again\n")
+    run = overlay(files, "mv notes settings; echo t > t.txt")
+    for name in "settings", "notes":
+        assert files.bawn("diff", "--name-only", "--except", name).out.split() == [b"t.txt"]
+        r = files.bawn("apply", run, "--dry-run", "--except", name)
+        assert r.rc == 0 and b"settings" not in r.out, r
+        assert b"settings" in files.bawn("diff", "--name-only", "--only", name).out, "--only names it by either"
+    r = files.bawn("apply", run, "--except", "settings")
+    assert r.rc == 0 and not (files.workspace / "settings").exists() and (files.workspace / "notes").exists(), r
+    assert (files.workspace / "t.txt").exists()
+    assert files.bawn("apply", run, "--only", "notes").rc == 0
+    assert (files.workspace / "settings").exists() and not (files.workspace / "notes").exists()
+
+
+def test_a_run_goes_on_after_a_part_was_applied(files):
+    """What it changes next is based on what was applied: not on what was there before the first of its commands."""
+    before = (files.workspace / "a").read_text()
+    named = "--name", "on"
+    overlay(files, "sed -i s/5/five/ a; echo t > t.txt", *named)
+    assert files.bawn("apply", "on", "--only", "a").rc == 0
+    overlay(files, "sed -i s/five/fuenf/ a", *named)
+    assert b"-five" in files.bawn("diff", "on").out
+    r = files.bawn("apply", "on", "--only", "a")
+    assert r.rc == 0 and (files.workspace / "a").read_text() == before.replace("5", "fuenf"), r
+    overlay(files, "sed -i s/fuenf/5/ a", *named)
+    assert files.bawn("diff", "on", "--name-only").out.split() == [b"a", b"t.txt"], "what is as it once was is a change, too"
+    files.write("a", before.replace("5", "fuenf").replace("1", "one"))
+    r = files.bawn("apply", "on")
+    assert r.rc == 0 and (files.workspace / "a").read_text() == before.replace("1", "one"), r
+    assert (files.workspace / "t.txt").exists()
+
+
+def test_a_run_goes_on_after_a_part_was_discarded(files):
+    overlay(files, "sed -i s/5/five/ a; echo t > t.txt", "--name", "on")
+    assert files.bawn("discard", "on", "--yes", "--only", "a").rc == 0
+    files.write("a", "all new\n")
+    overlay(files, "sed -i s/all/quite/ a", "--name", "on")
+    r = files.bawn("apply", "on")
+    assert r.rc == 0 and (files.workspace / "a").read_text() == "quite new\n", r
+
+
+def test_undo_after_the_run_went_on(files):
+    """Each file is based on what it was when it was changed first, also if the run has changed others since."""
+    files.write("b", "1\n2\n3\n4\n5\n")
+    overlay(files, "sed -i s/5/five/ a; sed -i s/5/five/ b; rm gone", "--name", "on")
+    assert files.bawn("apply", "on").rc == 0
+    overlay(files, "sed -i s/five/fuenf/ b; sed -i 1d tool", "--name", "on")
+    assert files.bawn("apply", "on", "--undo").rc == 0
+    files.write("a", "one\n2\n3\n4\n5\n")
+    r = files.bawn("apply", "on", "--conflict", "skip", "--json")
+    assert r.rc == 0 and outcomes(r)["a"] == "merged", r
+    assert (files.workspace / "a").read_text() == "one\n2\n3\n4\nfive\n"
+    assert not (files.workspace / "gone").exists()
+
+
+@pytest.mark.parametrize("mode", ["0600", "0300", "0000"])
+def test_a_folder_that_its_owner_may_not_read(files, mode):
+    """As root it can be read. What cannot be looked at does not count as deleted."""
+    files.write("dir/two", "x")
+    overlay(files, f"rm -r dir; mkdir dir; echo new > dir/one; echo t > t.txt; chmod {mode} dir")
+    read = files.bawn("diff", "--name-only").out
+    r = files.bawn("apply", "--yes")
+    assert r.rc == 0, r
+    os.chmod(files.workspace / "dir", 0o755)
+    assert (files.workspace / "t.txt").exists() and (files.workspace / "dir/one").exists(), (read, r)
+    if b"dir/one" not in read:
+        assert (files.workspace / "dir/two").exists(), (read, r)
+        assert files.bawn("apply", "--undo").rc == 0
+
+
+def test_a_run_with_something_unread_stays(files):
+    """The next apply removes runs of which nothing is left: there may be something in what could not be looked at."""
+    run = overlay(files, "rm -r dir; mkdir dir; echo new > dir/one; echo t > t.txt; chmod 0600 dir")
+    unread = b"dir/one" not in files.bawn("diff", "--name-only").out
+    assert files.bawn("apply", run, "--yes").rc == 0
+    os.chmod(files.workspace / "dir", 0o755)
+    overlay(files, "echo u > u.txt")
+    assert files.bawn("apply").rc == 0
+    assert (files.home / ".local/state/bawn/runs" / run).exists() == unread
+
+
+def test_a_second_name_is_an_added_file(files):
+    """Its content was copied up from the workspace, which has nothing of that name: the host did not delete it."""
+    overlay(files, "ln a dir/second; ln tool third")
+    assert files.bawn("review").out.count(b"\n  A  ") == 2
+    r = files.bawn("apply", "--json")
+    assert r.rc == 0 and outcomes(r) == {"dir/second": "applied", "third": "applied"}, r
+    assert (files.workspace / "dir/second").read_text() == (files.workspace / "a").read_text()
+
+
+def test_a_part_that_is_discarded_has_its_attributes_again(files):
+    """In the copy of a run that goes on: else the next change would take them from the host's file."""
+    files.write(".vscode/settings.json", "{}")
+    try:
+        os.setxattr(files.workspace / ".vscode/settings.json", "user.k", b"v")
+    except OSError:
+        pytest.skip("no user.* attributes here")
+    r = files.bawn("run", "-w", "sync", "--name", "on", "--", "sh", "-c", "echo 1 > .vscode/settings.json")
+    assert r.rc == 0, r
+    assert files.bawn("discard", "on", "--yes", "--only", ".vscode").rc == 0
+    copy = files.home / ".local/state/bawn/runs/on/tree/.vscode/settings.json"
+    assert copy.read_text() == "{}" and os.getxattr(copy, "user.k") == b"v"
+
+
 def test_high_risk_needs_a_look(files):
     files.write(".git/HEAD", "ref: refs/heads/main\n")
     overlay(files, "mkdir -p .git/hooks; echo '#!/bin/sh' > .git/hooks/pre-commit; chmod 755 .git/hooks/pre-commit; echo t > t.txt")

@@ -156,12 +156,13 @@ static int choose_classes(const struct changes_apply *q, struct changes_applied 
     return r;
 }
 
-/* A run of which nothing is left does not come up again; with sweep it takes the place of earlier ones that wait for an undo. */
+/* A run of which nothing is left does not come up again; with sweep it takes the place of earlier ones that wait for an undo. What
+ * could not be looked at (notes) may be a change. */
 static int close_run(struct run_pick *p, bool sweep, struct err *err) {
     CLEANUP(change_set_done) struct change_set now = CHANGE_SET_INIT;
     int r = run_pick_changes(p, &now, err);
 
-    if (r < 0 || now.n)
+    if (r < 0 || now.n || now.notes.len)
         return r;
     r = run_pick_mark_applied(p, err);
     return r < 0 || !sweep ? r : run_pick_sweep(p, err);

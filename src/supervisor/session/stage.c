@@ -16,6 +16,7 @@
 #include "supervisor/session/progress_bar.h"
 #include "supervisor/session/run.h"
 #include "workspace/apply/apply.h"
+#include "workspace/change/change_base.h"
 #include "workspace/git/gitidentity.h"
 #include "workspace/mode/sync.h"
 #include "workspace/run/settle.h"
@@ -259,6 +260,8 @@ int stage_begin(struct stage *st, const struct run_options *opt, const char *nam
     sweep_killed(st, facts->workspace);
     r = make_folder(st, facts, err);
     r = r < 0 ? r : begin[st->mode](st, err);
+    if (r >= 0 && !st->new_ && st->mode == WORKSPACE_OVERLAY)
+        r = change_base_renew(&st->rd, st->workspace, err);
     st->made_ns = clock_coarse();
     if (r >= 0) { /* from here on what is in there counts */
         bool said = st->new_ && st->rd.info.begun_ns != 0;

@@ -2,9 +2,9 @@
 /* Takes changes out of a run for good. */
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "os/fd.h"
@@ -12,8 +12,11 @@
 #include "workspace/apply/apply.h"
 #include "workspace/apply/apply_filter.h"
 #include "workspace/apply/apply_leave.h"
+#include "workspace/change/change_base.h"
 #include "workspace/copy/manifest.h"
 #include "workspace/copy/place.h"
+#include "workspace/copy/xattrs.h"
+#include "workspace/run/journal.h"
 
 static int add_left(struct strv *left, const char *path, struct err *err) {
     return strv_add(left, path) < 0 ? err_oom(err) : 0;
@@ -30,28 +33,6 @@ static int choose_changes(const struct change_set *s, const struct strv *only, b
 
 /* -- overlay ------------------------------------------------------------------------------------------------------------ */
 
-/* A folder above it is deleted or replaced as a whole in upper/, and so is this path, whatever else is taken out. */
-static bool is_covered(int upper, const char *path) {
-    CLEANUP(freep) char *copy = strdup(path);
-    struct stat st;
-    char opaque;
-
-    for (char *p = copy ? strchr(copy, '/') : NULL; p; p = strchr(p + 1, '/')) {
-        CLEANUP(closep) int fd = -1;
-
-        *p = 0;
-        if (place_stat(upper, copy, &st) < 0)
-            return false;
-        if (!S_ISDIR(st.st_mode))
-            return true;
-        fd = safepath_open(upper, copy, O_RDONLY | O_DIRECTORY);
-        if (fd < 0 || (fgetxattr(fd, "user.overlay.opaque", &opaque, 1) == 1 && opaque == 'y'))
-            return true;
-        *p = '/';
-    }
-    return !copy;
-}
-
 static int discard_overlay(struct rundir *rd, const struct apply_leavers *l, struct strv *left, struct err *err) {
     CLEANUP(closep) int upper = safepath_open(rd->fd, "upper", O_RDONLY | O_DIRECTORY);
     int r = apply_leave(rd, l, -1, -1, err);
@@ -59,9 +40,9 @@ static int discard_overlay(struct rundir *rd, const struct apply_leavers *l, str
     for (size_t i = 0; i < l->set->n && r >= 0; i++) {
         const struct change *c = &l->set->v[i];
 
-        if (l->goes[i] && c->kind == CHANGE_DELETED && is_covered(upper, c->path))
+        if (l->goes[i] && c->kind == CHANGE_DELETED && change_is_covered(upper, c->path))
             r = add_left(left, c->path, err);
-        if (r >= 0 && l->goes[i] && c->from && is_covered(upper, c->from))
+        if (r >= 0 && l->goes[i] && c->from && change_is_covered(upper, c->from))
             r = add_left(left, c->from, err);
     }
     return r;
@@ -69,15 +50,26 @@ static int discard_overlay(struct rundir *rd, const struct apply_leavers *l, str
 
 /* -- sync and worktree -------------------------------------------------------------------------------------------------- */
 
+/* old: as change_open_old() gives it, the host's file or what the journal has of it. */
+static int read_old_xattrs(const struct change_set *s, const char *path, int old, struct buf *ret) {
+    const struct journal_entry *e = s->journal ? journal_find(s->journal, path) : NULL;
+    int r = xattrs_read_plain(old, ret);
+
+    if (r == 0 && ret->len == 0 && e && e->xattrs)
+        xattrs_add_plain(ret, e->xattrs, e->xattrs_len);
+    return r < 0 ? r : buf_ok(ret) ? 0 : -ENOMEM;
+}
+
 /* The copy gets its old version again. */
 static int restore_copy(const struct change_set *s, const struct change *c, int tree, const char *path) {
     CLEANUP(closep) int old = -1;
-    const struct place_meta meta = {.mode = c->old_.mode & 0777};
+    CLEANUP(buf_done) struct buf xattrs = BUF_INIT(XATTRS_MAX);
+    struct place_meta meta = {.mode = c->old_.mode & 0777};
     struct stat st;
+    int r;
 
     if (place_stat(tree, path, &st) == 0 && S_ISDIR(st.st_mode) != S_ISDIR(c->old_.mode)) {
-        int r = place_remove(tree, path, NULL, NULL);
-
+        r = place_remove(tree, path, NULL, NULL);
         if (r < 0)
             return r;
     }
@@ -86,7 +78,10 @@ static int restore_copy(const struct change_set *s, const struct change *c, int 
     if (S_ISLNK(c->old_.mode))
         return c->old_.link ? place_link(tree, path, c->old_.link, NULL, NULL) : -ENODATA;
     old = S_ISREG(c->old_.mode) ? change_open_old(s, c) : -ENODATA;
-    return old < 0 ? old : place_file(tree, path, old, &meta, NULL, NULL);
+    r = old < 0 ? old : read_old_xattrs(s, path, old, &xattrs);
+    meta.xattrs = xattrs.len ? xattrs.data : NULL;
+    meta.xattrs_len = xattrs.len;
+    return r < 0 ? r : place_file(tree, path, old, &meta, NULL, NULL);
 }
 
 static int restamp_copy(struct manifest *m, int tree, const char *path, struct err *err) {

@@ -88,14 +88,18 @@ static bool named(const struct strv *patterns, const struct ignore *rules, const
     return ignore_match(rules, path, is_dir) == IGNORE_EXCLUDED;
 }
 
-bool apply_filter_wants(const struct apply_filter *f, const char *path, bool is_dir) {
-    if (f->only_rules && !named(f->only, f->only_rules, path, is_dir))
-        return false;
-    return !f->except_rules || !named(f->except, f->except_rules, path, is_dir);
+static bool filter_names(const struct apply_filter *f, const char *path, bool is_dir) {
+    return !f->only_rules || named(f->only, f->only_rules, path, is_dir);
+}
+
+static bool filter_excepts(const struct apply_filter *f, const char *path, bool is_dir) {
+    return f->except_rules && named(f->except, f->except_rules, path, is_dir);
 }
 
 bool apply_filter_wants_change(const struct apply_filter *f, const struct change *c) {
     bool is_dir = S_ISDIR(c->new_.mode ? c->new_.mode : c->old_.mode);
 
-    return apply_filter_wants(f, c->path, is_dir) || (c->from && apply_filter_wants(f, c->from, is_dir));
+    if (filter_excepts(f, c->path, is_dir) || (c->from && filter_excepts(f, c->from, is_dir)))
+        return false;
+    return filter_names(f, c->path, is_dir) || (c->from && filter_names(f, c->from, is_dir));
 }

@@ -21,6 +21,5 @@ struct apply_filter {
  * after a failure. */
 int apply_filter_init(struct apply_filter *f, const struct strv *only, const struct strv *except, struct err *err);
 void apply_filter_done(struct apply_filter *f);
-bool apply_filter_wants(const struct apply_filter *f, const char *path, bool is_dir);
-/* By its path, or by the one it was renamed from. */
+/* Half of a rename cannot be done: --only names one by either of its paths, and so does --except. */
 bool apply_filter_wants_change(const struct apply_filter *f, const struct change *c);

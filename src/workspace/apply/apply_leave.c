@@ -14,6 +14,7 @@
 #include "os/remove.h"
 #include "os/safepath.h"
 #include "workspace/apply/apply_txn.h"
+#include "workspace/change/change_base.h"
 #include "workspace/copy/manifest.h"
 #include "workspace/copy/place.h"
 #include "workspace/copy/same.h"
@@ -146,12 +147,13 @@ static int park_entry(struct parker *p, int dir, const char *name, unsigned dept
         r = park_one(p, dir, name, parent, err);
     else if (has_at_or_below(&p->go, p->path)) {
         sub = safepath_open(dir, name, O_RDONLY | O_DIRECTORY);
-        r = sub < 0 ? err_sys(err, sub, "open a folder of the run") : park_folder(p, sub, depth + 1, err);
+        r = sub >= 0 ? park_folder(p, sub, depth + 1, err) : sub == -EACCES ? 0 : err_sys(err, sub, "open a folder of the run");
     }
     p->path[len] = 0;
     return r;
 }
 
+/* What its owner may not read or enter stays: the change set has nothing of what is in it. */
 static int park_folder(struct parker *p, int dir, unsigned depth, struct err *err) {
     CLEANUP(strv_done) struct strv names = {0}; /* moving while reading could skip one */
     int r;
@@ -160,20 +162,20 @@ static int park_folder(struct parker *p, int dir, unsigned depth, struct err *er
         return err_set(err, -ELOOP, "the run's folder is too deep");
     r = dir_names(dir, ".", &names);
     if (r < 0)
-        return err_sys(err, r, "read a folder of the run");
+        return r == -EACCES ? 0 : err_sys(err, r, "read a folder of the run");
     for (size_t i = 0; i < names.len && r == 0; i++)
         r = park_entry(p, dir, names.v[i], depth, err);
     return r;
 }
 
-static int park_changes(struct rundir *rd, const struct apply_leavers *l, int to, struct err *err) {
+static int park_changes(struct rundir *rd, const struct apply_leavers *l, int to, int undo, struct err *err) {
     CLEANUP(closep) int upper = safepath_open(rd->fd, "upper", O_RDONLY | O_DIRECTORY);
     CLEANUP(change_set_done) struct change_set now = CHANGE_SET_INIT;
     CLEANUP(parker_done) struct parker *p = calloc(1, sizeof *p);
     int r;
 
     if (upper == -ENOENT)
-        return 1;
+        return 0;
     if (upper < 0)
         return err_sys(err, upper, "open '%s/upper'", rd->path);
     if (!p)
@@ -184,8 +186,9 @@ static int park_changes(struct rundir *rd, const struct apply_leavers *l, int to
     p->whole = now.notes.len == 0;
     r = r < 0 ? r : collect_names(&p->go, l->set, l->goes, NULL, err);
     r = r < 0 ? r : collect_names(&p->stay, &now, NULL, &p->go, err);
+    r = r < 0 ? r : change_base_left(rd, p->go.v, p->go.n, undo, err);
     r = r < 0 ? r : park_folder(p, upper, 0, err);
-    return r < 0 ? r : p->whole && p->stay.n == 0;
+    return r;
 }
 
 /* Moves everything below `from` to the same place below `to`; where something is already, it stays. */
@@ -222,9 +225,10 @@ static int return_parked(struct rundir *rd, int undo, struct err *err) {
 }
 
 int apply_return(struct rundir *rd, int undo, struct err *err) {
-    static const char *const files[] = {"manifest", "journal", "base"}; /* the run's own, as apply_leave() names them */
-    int r = return_parked(rd, undo, err);
+    static const char *const files[] = {"manifest", "journal", "base"}; /* the last two: as an earlier version put them there */
+    int r = rd->info.mode == WORKSPACE_OVERLAY ? change_base_return(rd, undo, err) : 0;
 
+    r = r < 0 ? r : return_parked(rd, undo, err);
     for (size_t i = 0; i < ARRAY_LEN(files) && r == 0; i++) {
         char stored[32];
 
@@ -236,16 +240,6 @@ int apply_return(struct rundir *rd, int undo, struct err *err) {
 }
 
 #define GONE "gone" /* a folder for what is removed next */
-
-/* A run that is continued must not merge against what was there before this apply. */
-static int forget_base(struct rundir *rd, int undo, struct err *err) {
-    static const char *const files[][2] = {{"journal", "run.journal"}, {"base", "run.base"}};
-
-    for (size_t i = 0; i < ARRAY_LEN(files); i++)
-        if (renameat(rd->fd, files[i][0], undo, files[i][1]) < 0 && errno != ENOENT)
-            return err_sys(err, -errno, "move '%s/%s' away", rd->path, files[i][0]);
-    return 0;
-}
 
 static int leave_overlay(struct rundir *rd, const struct apply_leavers *l, int undo, struct err *err) {
     CLEANUP(closep) int to = -1;
@@ -259,9 +253,7 @@ static int leave_overlay(struct rundir *rd, const struct apply_leavers *l, int u
     to = safepath_open(at, name, O_RDONLY | O_DIRECTORY);
     if (to < 0)
         return err_sys(err, to, "open the folder '%s'", name);
-    r = park_changes(rd, l, to, err);
-    if (r > 0 && undo >= 0)
-        r = forget_base(rd, undo, err);
+    r = park_changes(rd, l, to, undo, err);
     if (undo < 0) {
         int gone = remove_tree(rd->fd, GONE);
 

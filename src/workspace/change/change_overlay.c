@@ -71,8 +71,7 @@ static bool is_as_stored(const struct change_view *host, const struct journal_en
     return !S_ISLNK(host->st.st_mode) || (e->kind == JOURNAL_LINK && str_eq(e->link, host->link));
 }
 
-/* A folder's ctime changes with its entries, which are judged one by one. A run that is continued gets a new begin time, but its
- * first changes are based on the host's files of that time: those are in the journal. */
+/* A folder's ctime changes with its entries, which are judged one by one. */
 static bool host_touched(const struct change_maker *m, const struct change_view *host) {
     const struct journal_entry *e = base_of(m);
 
@@ -157,6 +156,8 @@ static int add_without_host(struct change_maker *m, const struct overlay_pair *p
     f.id.copied_up = !p->hidden && is_copied_up(&p->up);
     if (S_ISDIR(p->up.st.st_mode) && (known || f.id.copied_up)) /* is there because of what is in it */
         return 0;
+    if (p->up.st.st_nlink > 1) /* the run gave what was copied up a second name, which may be this one */
+        f.id.copied_up = false;
     return known ? add_deleted_by_host(m, p) : maker_add(m, &f);
 }
 
@@ -184,6 +185,8 @@ static int remove_if_gone(struct change_maker *m, int folder, const char *name, 
 
     if (fstatat(*up, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return 0;
+    if (errno != ENOENT) /* a folder that its owner may not enter: nothing is known to be gone */
+        return maker_note(m, m->path, "could not be looked at", -errno);
     return remove_below(m, folder, name, &(bool){false});
 }
 
