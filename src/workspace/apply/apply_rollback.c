@@ -95,7 +95,7 @@ static int find_lost(struct rollback *rb, struct err *err) {
         if (is_lost(journal_at(rb->journal, i)) && VEC_ADD(rb->lost, rb->n_lost, journal_at(rb->journal, i)) < 0)
             return err_oom(err);
     if (rb->n_lost)
-        qsort(rb->lost, rb->n_lost, sizeof *rb->lost, by_ino);
+        qsort(rb->lost, rb->n_lost, sizeof(void *), by_ino);
     return 0;
 }
 
@@ -112,7 +112,7 @@ static bool was_there_before(const struct rollback *rb, const char *path) {
 static bool is_only_copy(const struct rollback *rb, const char *path, const struct manifest_stamp *host) {
     const struct journal_entry key = {.ino = host->ino}, *k = &key;
     const struct journal_entry *const *e =
-        S_ISREG(host->mode) && rb->n_lost ? bsearch(&k, rb->lost, rb->n_lost, sizeof *rb->lost, by_ino) : NULL;
+        S_ISREG(host->mode) && rb->n_lost ? bsearch(&k, rb->lost, rb->n_lost, sizeof(void *), by_ino) : NULL;
 
     return e && (((*e)->size == host->size && (*e)->mtime_ns == host->mtime_ns) || was_there_before(rb, path));
 }
