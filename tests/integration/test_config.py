@@ -202,6 +202,21 @@ def test_trust_and_change(runner):
     assert runner.bawn("trust", "--show", "--json").json()["state"] == "untrusted"
 
 
+@pytest.mark.parametrize("project", [{"sandbox": {"profile": "small"}}, {"agent": {"claude": {"sandbox": {"profile": "small"}}}}], ids=["all", "agent"])
+def test_trust_names_a_profile_in_place_of_the_users(runner, project):
+    """Claim: trust never loosens what it did not show: a profile of the project's that replaces the user's loses what only that one narrows."""
+    config = runner.home / ".config/bawn"
+    runner.write(config / "config.json", '{"sandbox": {"profile": "tight"}}')
+    runner.write(config / "profiles/tight.json", '{"network": "none", "workspace": {"mode": "overlay"}}')
+    runner.write(config / "profiles/small.json", '{"resources": {"memory": "1g"}}')
+    runner.write(".bawn/config.json", json.dumps(project))
+    r = runner.bawn("trust", "--show")
+    assert r.rc == 0 and b"profile 'small' in place of your 'tight'" in r.out and b"nothing that needs trust" not in r.out, r
+    project = json.dumps(project).replace("small", "tight")
+    runner.write(".bawn/config.json", project)
+    assert b"nothing that needs trust" in runner.bawn("trust", "--show").out
+
+
 def test_trust_show_and_revoke(runner):
     assert runner.bawn("trust", "--show", "--json").json()["state"] == "none"
     assert runner.bawn("trust", "--yes").rc == 64

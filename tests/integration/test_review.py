@@ -264,6 +264,17 @@ def test_without_less_there_is_no_pager(changed):
     assert rc == 0 and b"diff --git" in text and b"not found" not in text, text
 
 
+@pytest.mark.parametrize("env", [{}, {"PAGER": "less -R"}], ids=["less", "PAGER"])
+def test_a_pager_of_the_folder_that_we_are_in_is_not_run(changed, env):
+    """Claim: a program of the workspace is never taken for the pager, whatever PATH says."""
+    changed.write(changed.home / "tools/less", "#!/bin/sh\nsed 's/^/the right pager: /'\n", 0o755)
+    for folder in ("", "bin/"):
+        changed.write(f"{folder}less", f"#!/bin/sh\ntouch {changed.home}/ran\ncat\n", 0o755)
+    for first in ("", ".", "bin", f"{changed.workspace}/bin", f"{changed.workspace}/../{changed.workspace.name}/bin"):
+        rc, text = on_terminal(changed, "diff", PATH=f"{first}:{changed.home}/tools:/usr/bin:/bin", **env)
+        assert rc == 0 and b"the right pager: " in text and not (changed.home / "ran").exists(), (first, text)
+
+
 def test_step_by_step(changed):
     r = changed.bawn("review", "r", "-i", "--only", "src/a.c", "--only", "gone.txt", "--only", "tool.sh", "--only", "open", input=b"?\na\nd\ns\na\n")
     assert r.rc == 0, r

@@ -484,3 +484,20 @@ def test_missing_ssh_agent(secrets, agent):
     assert r.rc == 125 and b"ran" not in r.out and b"no ssh-agent: " in r.err and b"SSH_AUTH_SOCK" in r.err, r
     r = run("auto")
     assert r.rc == 0 and r.out == b"ran []\n", r
+
+
+def test_a_command_of_the_folder_that_we_are_in_is_not_run(secrets):
+    """Claim: a program of the workspace is never taken for a store's command, whatever PATH says; nor for what that command starts."""
+    runner = secrets.runner
+    tools = runner.home / "tools"
+    runner.write(tools / "op", "#!/bin/sh\nreadkey\n", 0o755)
+    runner.write(tools / "readkey", f"#!/bin/sh\necho {VALUE}\n", 0o755)
+    for name in ("op", "readkey", "bin/op", "bin/readkey"):
+        runner.write(name, f"#!/bin/sh\ntouch {runner.home}/ran\necho {VALUE}\n", 0o755)
+    (runner.home / "link").symlink_to(runner.workspace)
+    secrets.set("x", "--host", "a.example", "--store", "command", "--", "op", "read", value=None)
+    for first in ("", ".", "bin", f"{runner.workspace}/bin", f"{runner.home}/link/bin"):
+        one, = secrets.test("x", env={"PATH": f"{first}:{tools}:/usr/bin:/bin"})
+        assert one["value"] == {"ok": True} and not (runner.home / "ran").exists(), (first, one)
+    one, = secrets.test("x", env={"PATH": f"{runner.workspace}/bin"})
+    assert not one["value"]["ok"] and "'op' cannot be executed" in one["value"]["error"] and not (runner.home / "ran").exists(), one

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "base/strv.h"
 #include "config/load/paths.h"
 #include "os/fd.h"
 #include "os/process.h"
@@ -16,38 +17,31 @@
 enum { PIECE = 4096 };
 
 /* LESS as git has it: quits if it fits, shows colours, leaves the text on the screen. */
-static char **pager_environment(void) {
-    size_t n = 0;
-    char **copy;
+static int pager_environment(struct strv *ret) {
+    int r = paths_environ(environ, NULL, ret);
 
-    while (environ && environ[n])
-        n++;
-    copy = calloc(n + 2, sizeof *copy);
-    if (copy && n)
-        memcpy(copy, environ, n * sizeof *copy);
-    if (copy && !getenv("LESS"))
-        copy[n] = "LESS=FRX";
-    return copy;
+    return r < 0 || getenv("LESS") ? r : strv_add(ret, "LESS=FRX");
 }
 
 /* command NULL: less, which a small machine does not have: then there is no pager. */
 static void start_pager(struct pager *p, const char *command) {
     CLEANUP(closep) int from = -1, to = -1;
-    CLEANUP(freep) char **env = pager_environment(), *line = strdup(command ? command : "");
+    CLEANUP(freep) char *program = command ? strdup("/bin/sh") : paths_program(environ, NULL, "less");
+    CLEANUP(freep) char *line = strdup(command ? command : "");
+    CLEANUP(strv_done) struct strv env = {0};
     char *shell[] = {"sh", "-c", line, NULL}, *less[] = {"less", "-FRX", NULL};
     int fds[] = {-1, STDOUT_FILENO, STDERR_FILENO};
-    const struct spawn s = {.path = command ? "/bin/sh" : less[0],
-                            .search = !command,
-                            .argv = command ? shell : less,
-                            .envp = env,
-                            .fds = fds,
-                            .n_fds = ARRAY_LEN(fds),
-                            .cwd = SPAWN_CWD_STAY,
-                            .group = SPAWN_TERMINAL,
-                            .outlives = true};
+    struct spawn s = {.path = program,
+                      .argv = command ? shell : less,
+                      .fds = fds,
+                      .n_fds = ARRAY_LEN(fds),
+                      .cwd = SPAWN_CWD_STAY,
+                      .group = SPAWN_TERMINAL,
+                      .outlives = true};
 
-    if (!env || !line || fd_pipe(&from, &to) < 0)
+    if (!program || !line || pager_environment(&env) < 0 || fd_pipe(&from, &to) < 0)
         return;
+    s.envp = env.v;
     fds[0] = from;
     if (spawn_start(&s, &p->pid, NULL) < 0) {
         p->pid = -1;

@@ -6,7 +6,10 @@
 
 #include "base/err.h"
 #include "base/jsonout.h"
+#include "base/str.h"
+#include "base/strv.h"
 #include "cli/verb.h"
+#include "config/load/paths.h"
 #include "ops/setup/service_link.h"
 #include "os/process.h"
 #include "os/spawn.h"
@@ -26,9 +29,13 @@ static const struct opt opts[] = {
 
 static int open_browser(const char *url, struct err *err) {
     char *argv[] = {"xdg-open", (char *)(uintptr_t)url, NULL};
-    const struct spawn s = {
-        .path = "xdg-open", .search = true, .argv = argv, .envp = environ, .group = SPAWN_SESSION, .outlives = true};
-    int status = spawn_run(&s);
+    CLEANUP(freep) char *program = paths_program(environ, NULL, argv[0]);
+    CLEANUP(strv_done) struct strv env = {0};
+    struct spawn s = {.path = program, .argv = argv, .group = SPAWN_SESSION, .outlives = true};
+    int status = program ? paths_environ(environ, NULL, &env) : -ENOENT;
+
+    s.envp = env.v;
+    status = status < 0 ? status : spawn_run(&s);
 
     if (status < 0)
         return err_sys(err, status, "start xdg-open; without --open the link is printed");

@@ -41,7 +41,7 @@
     X(WORKSPACE_PROTECT, "workspace.protect", workspace.protect, type_protect, IN_SANDBOX | IN_PROFILE)               \
     X(WORKSPACE_SUBSTITUTE, "workspace.substitute", workspace.substitutes, type_substitutes, IN_SANDBOX | IN_PROFILE) \
     X(WORKSPACE_VOLUMES, "workspace.volumes", workspace.volumes, type_volumes, IN_SANDBOX | IN_PROFILE)               \
-    X(WORKSPACE_ROLLBACK, "workspace.rollback", workspace.rollback, type_size, IN_SANDBOX | IN_PROFILE)               \
+    X(WORKSPACE_ROLLBACK, "workspace.rollback", workspace.rollback, type_rollback, IN_SANDBOX | IN_PROFILE)           \
     X(WORKSPACE_SKIP_IGNORED, "workspace.skip_ignored", workspace.skip_ignored, type_bool, IN_SANDBOX | IN_PROFILE)   \
     X(PERSIST_CACHES, "mounts.persist_caches", persist_caches, type_bool, IN_SANDBOX | IN_FLOOR)                      \
     X(HOME_TOOLS, "mounts.home_tools", home_tools, type_bool, IN_SANDBOX | IN_FLOOR)                                  \

@@ -76,8 +76,8 @@ int field_copy_list(const struct strv *from, const struct strv *only /* NULL: ev
 void list_add_json(const struct field *f, const struct settings *s, struct buf *b);
 
 extern const struct field_type type_mode, type_enabled, type_engine, type_engines, type_profile, type_image, type_cpus, type_size,
-    type_swap, type_tmp, type_pids, type_duration, type_network, type_ssh_agent, type_system, type_system_ids, type_bool,
-    type_nested, type_mounts, type_env, type_tools, type_workspace_mode, type_protect, type_volumes, type_substitutes,
+    type_swap, type_tmp, type_rollback, type_pids, type_duration, type_network, type_ssh_agent, type_system, type_system_ids,
+    type_bool, type_nested, type_mounts, type_env, type_tools, type_workspace_mode, type_protect, type_volumes, type_substitutes,
     type_network_allow, type_network_deny, type_publish, type_ask, type_ask_hook, type_ask_timeout, type_secrets, type_ssh_keys;
 
 enum {

@@ -57,6 +57,11 @@ static bool tmp_within(const struct field *f UNUSED, const struct settings *s, c
     return tmp_size(&s->limits) <= tmp_size(&than->limits);
 }
 
+/* Less is less of the user's files that can be restored, more is more of the disk: neither is for a project to say. */
+static bool rollback_within(const struct field *f, const struct settings *s, const struct settings *than) {
+    return limit_get(f, s) == limit_get(f, than);
+}
+
 static int swap_from_text(const struct field *f, const char *text, struct settings *out, struct err *err) {
     return str_eq(text, "0") ? (*(uint64_t *)member(f, out) = 0, 0) : parse_size(text, member(f, out), err);
 }
@@ -166,6 +171,8 @@ const struct field_type type_cpus = {LIMIT, .from_json = cpus_from_json, .from_t
 const struct field_type type_pids = {LIMIT, .from_json = pids_from_json, .from_text = pids_from_text, .add_json = pids_add_json};
 const struct field_type type_swap = {
     .from_text = swap_from_text, .within = number_within, .merge = limit_merge, .add_json = swap_add_json};
+const struct field_type type_rollback = {
+    .from_text = size_from_text, .within = rollback_within, .merge = limit_merge, .add_json = size_add_json, .none = "unlimited"};
 const struct field_type type_tmp = {.from_text = tmp_from_text,
                                     .within = tmp_within,
                                     .merge = limit_merge,

@@ -4,17 +4,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "base/strv.h"
 #include "os/dir.h"
 #include "os/fd.h"
 #include "os/file.h"
 #include "os/user/passwd.h"
 
-enum { LINK_MAX_LEN = 4096 };
+enum { LINK_MAX_LEN = 4096, SEARCH_MAX = 128 * 1024 };
 
 const char *paths_getenv(char *const *environ_, const char *name) {
     size_t n = strlen(name);
@@ -40,6 +44,68 @@ int paths_home(char *const *environ_, char **ret, struct err *err) {
         return home_in_passwd(ret, err);
     *ret = strdup(home);
     return *ret ? 0 : err_oom(err);
+}
+
+/* All is resolved here: a name that leads through the workspace can lead elsewhere in the next moment. */
+static bool is_search_folder(const char *path, const char *workspace, char real[static PATH_MAX]) {
+    return path[0] == '/' && realpath(path, real) && !(workspace && (str_eq(real, workspace) || str_below(real, workspace)));
+}
+
+static bool holds_home(char *const *environ_, const char *folder) {
+    CLEANUP(freep) char *home = NULL;
+    struct err ignored = {0};
+    char real[PATH_MAX];
+
+    return paths_home(environ_, &home, &ignored) == 0 && home && realpath(home, real) &&
+           (str_eq(real, folder) || str_below(real, folder));
+}
+
+/* Never empty, which would mean the current folder. */
+static char *search_path(char *const *environ_, const char *workspace) {
+    const char *path = paths_getenv(environ_, "PATH");
+    CLEANUP(buf_done) struct buf b = BUF_INIT(SEARCH_MAX);
+    char cwd[PATH_MAX], real[PATH_MAX];
+
+    if (!workspace)
+        workspace = getcwd(cwd, sizeof cwd);
+    if (workspace && holds_home(environ_, workspace))
+        workspace = NULL;
+    for (const char *p = path ? path : "/usr/bin:/bin"; *p;) {
+        size_t len = strcspn(p, ":");
+        CLEANUP(freep) char *dir = strndup(p, len);
+
+        if (dir && is_search_folder(dir, workspace, real) && !strchr(real, ':'))
+            buf_addf(&b, "%s%s", b.len ? ":" : "", real);
+        p += len + (p[len] == ':');
+    }
+    if (!b.len)
+        buf_adds(&b, "/nonexistent");
+    return buf_ok(&b) ? buf_take(&b) : NULL;
+}
+
+int paths_environ(char *const *environ_, const char *workspace, struct strv *ret) {
+    CLEANUP(freep) char *path = search_path(environ_, workspace);
+    int r = path ? strv_addf(ret, "PATH=%s", path) : -ENOMEM;
+
+    for (; r >= 0 && environ_ && *environ_; environ_++)
+        if (!str_starts(*environ_, "PATH="))
+            r = strv_add(ret, *environ_);
+    return r < 0 ? -ENOMEM : 0;
+}
+
+char *paths_program(char *const *environ_, const char *workspace, const char *name) {
+    CLEANUP(freep) char *path = search_path(environ_, workspace);
+
+    for (const char *p = path ? path : ""; *p;) {
+        size_t len = strcspn(p, ":");
+        CLEANUP(freep) char *program = str_dupf("%.*s/%s", (int)len, p, name);
+        struct stat st;
+
+        if (program && access(program, X_OK) == 0 && stat(program, &st) == 0 && S_ISREG(st.st_mode))
+            return TAKE_PTR(program);
+        p += len + (p[len] == ':');
+    }
+    return NULL;
 }
 
 int paths_of_fd(int fd, char **ret, struct err *err) {

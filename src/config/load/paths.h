@@ -12,6 +12,16 @@ const char *paths_getenv(char *const *environ_, const char *name);
 /* $HOME, or, if it is unset, the home of the effective user in /etc/passwd (never NSS: the program is static).
  * *ret is malloc'ed, NULL if there is none. */
 int paths_home(char *const *environ_, char **ret, struct err *err);
+/*
+ * What is in the workspace may have been written inside, and runs with all the rights of the user if it is taken for the program that is meant. So
+ * programs are looked for, by us and by those that we start, in the absolute folders of PATH that are not there. workspace NULL: the current folder.
+ * A folder that the home is in is no workspace.
+ */
+struct strv;
+/* environ_ with such a PATH, which comes first. -ENOMEM */
+int paths_environ(char *const *environ_, const char *workspace, struct strv *ret);
+/* The program of this name there, malloc'ed; NULL: there is none. */
+char *paths_program(char *const *environ_, const char *workspace, const char *name);
 /* The path of an open folder, as the kernel sees it. */
 int paths_of_fd(int fd, char **ret, struct err *err);
 /* The absolute path of a folder, symbolic links resolved; dir NULL: the current one. */

@@ -8,50 +8,17 @@
 #include "base/str.h"
 #include "config/load/paths.h"
 #include "engine/container/container.h"
-#include "jail/plan/own.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/spawn.h"
 
-/* A program of the workspace's would run with all the rights of the user; the engine's program looks for others, too. */
-static char *safe_path(const char *workspace) {
-    const char *path = paths_getenv(environ, "PATH");
-    CLEANUP(buf_done) struct buf safe = BUF_INIT(128 * 1024);
-
-    for (const char *p = path ? path : "/usr/bin:/bin"; *p;) {
-        size_t len = strcspn(p, ":");
-        CLEANUP(freep) char *dir = str_dupf("%.*s", (int)len, p);
-
-        if (dir && *dir == '/' && !path_holds(workspace, dir))
-            buf_addf(&safe, "%s%s", safe.len ? ":" : "", dir);
-        p += len + (p[len] == ':');
-    }
-    return buf_take(&safe);
-}
-
-static int make_environ(const char *workspace, struct strv *ret, struct err *err) {
-    CLEANUP(freep) char *path = safe_path(workspace);
-    int r = path ? strv_addf(ret, "PATH=%s", path) : -ENOMEM;
-
-    for (char **e = environ; r >= 0 && *e; e++)
-        if (!str_starts(*e, "PATH="))
-            r = strv_add(ret, *e);
-    return r < 0 ? err_oom(err) : 0;
-}
-
 int container_cli_find(const struct container_kind *k, const char *workspace, struct container_cli *ret, struct err *err) {
-    int r = make_environ(workspace, &ret->env, err);
+    CLEANUP(freep) char *program = paths_program(environ, workspace, k->program);
 
-    if (r < 0)
-        return r;
-    for (const char *p = ret->env.v[0] + strlen("PATH="); *p;) {
-        size_t len = strcspn(p, ":");
-
-        if ((size_t)snprintf(ret->program, sizeof ret->program, "%.*s/%s", (int)len, p, k->program) < sizeof ret->program &&
-            access(ret->program, X_OK) == 0)
-            return 0;
-        p += len + (p[len] == ':');
-    }
+    if (paths_environ(environ, workspace, &ret->env) < 0)
+        return err_oom(err);
+    if (program && (size_t)snprintf(ret->program, sizeof ret->program, "%s", program) < sizeof ret->program)
+        return 0;
     return err_set(err, -ENOENT, "engine %s: there is no program '%s' in PATH; install it, or use --engine native", k->name,
                    k->program);
 }

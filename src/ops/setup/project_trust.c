@@ -59,6 +59,21 @@ static int add_widening(struct project_trust *st, const char *agent, char *const
     return r;
 }
 
+/* Trusted, a profile that the project names takes the place of the user's, and what only that one narrows is lost. */
+static int add_lost_profile(struct project_trust *st, const char *agent, char *const *variables, struct err *err) {
+    struct settings_sources src = {.agent = agent, .workspace = st->workspace, .home = st->home, .environ_ = variables};
+    CLEANUP(settings_done) struct settings own = {0}, trusting = {0};
+    int r = load_settings(&src, NULL, false, &own, err);
+    CLEANUP(freep) char *wish = NULL;
+    struct err refused = {0}; /* against the floor: nothing runs then */
+
+    if (r < 0 || !own.profile || load_settings(&src, &st->project, true, &trusting, &refused) < 0 ||
+        str_eq(own.profile, trusting.profile))
+        return r;
+    wish = str_dupf("%s: profile '%s' in place of your '%s'", st->project.doc.name, trusting.profile, own.profile);
+    return !wish || (!strv_has(&st->widens, wish) && strv_add(&st->widens, wish) < 0) ? err_oom(err) : 0;
+}
+
 /* The user trusts the whole file, so every agent's section counts, not only the one that would run now. */
 static int find_widenings(struct project_trust *st, struct err *err) {
     CLEANUP(freep) char **variables = lasting_environment();
@@ -68,12 +83,15 @@ static int find_widenings(struct project_trust *st, struct err *err) {
     if (!variables)
         return err_oom(err);
     r = add_widening(st, NULL, variables, err);
+    r = r < 0 ? r : add_lost_profile(st, NULL, variables, err);
     if (r < 0)
         return r;
     if (file_agents(&st->project.doc, &agents) < 0)
         return err_oom(err);
-    for (size_t i = 0; r == 0 && i < agents.len; i++)
+    for (size_t i = 0; r == 0 && i < agents.len; i++) {
         r = add_widening(st, agents.v[i], variables, err);
+        r = r < 0 ? r : add_lost_profile(st, agents.v[i], variables, err);
+    }
     return r;
 }
 

@@ -254,21 +254,11 @@ enum opener_result opener_piece(struct opener *o, const char *piece, bool last, 
     return o->only_show || r == -ENOENT ? OPENER_NOTHING : r == 0 ? OPENER_LOGIN : OPENER_REFUSED;
 }
 
-/* Where a program of this name is; -ENOENT. */
-static int find_program(const char *name, char *const *envp, char out[static PATH_MAX]) {
-    const char *rest = strchr(name, '/') ? NULL : paths_getenv(envp, "PATH");
-
-    if (!rest) /* a relative path would be looked for in the workspace */
-        return name[0] == '/' && (size_t)snprintf(out, PATH_MAX, "%s", name) < PATH_MAX && access(out, X_OK) == 0 ? 0 : -ENOENT;
-    while (*rest) {
-        size_t len = strcspn(rest, ":");
-
-        if (rest[0] == '/' && (size_t)snprintf(out, PATH_MAX, "%.*s/%s", (int)len, rest, name) < PATH_MAX &&
-            access(out, X_OK) == 0)
-            return 0;
-        rest += len + (rest[len] == ':');
-    }
-    return -ENOENT;
+/* A relative path would be looked for in the workspace. Malloc'ed; NULL: there is none. */
+static char *find_program(const char *name, char *const *envp) {
+    if (!strchr(name, '/'))
+        return paths_program(envp, NULL, name);
+    return name[0] == '/' && access(name, X_OK) == 0 ? strdup(name) : NULL;
 }
 
 static void NORETURN become_detached(const char *path, char *const *argv, char *const *envp) {
@@ -282,12 +272,13 @@ static void NORETURN become_detached(const char *path, char *const *argv, char *
 
 /* A program of the user's, in a session of its own, with no terminal and none of our descriptors; it outlives us. -ENOENT: there is none. */
 static int detach_start(const char *program, char *const *argv, char *const *envp) {
-    char path[PATH_MAX];
-    int status, r = find_program(program, envp, path);
+    CLEANUP(freep) char *path = find_program(program, envp);
+    CLEANUP(strv_done) struct strv env = {0};
+    int status, r = path ? paths_environ(envp, NULL, &env) : -ENOENT;
     pid_t pid = r < 0 ? -1 : fork();
 
     if (pid == 0)
-        become_detached(path, argv, envp);
+        become_detached(path, argv, env.v);
     if (r == 0 && pid < 0)
         r = -errno;
     return r < 0 ? r : helper_wait(program, pid, &status, NULL);

@@ -7,6 +7,8 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/strv.h"
+#include "config/load/paths.h"
 #include "os/process.h"
 #include "policy/credential/credential.h"
 #include "supervisor/helper.h"
@@ -19,12 +21,16 @@ int vault_start(const struct vault_job *j, pid_t *ret_pid, struct err *err) {
     char *argv[] = {(char *)(uintptr_t)program, (char *)(uintptr_t)j->verb, NULL, NULL, NULL, NULL, NULL};
     struct helper h = {.name = program,
                        .argv = argv,
-                       .envp = j->environ_,
                        .fds = {j->terminal ? STDIN_FILENO : -1, j->terminal ? STDOUT_FILENO : -1, STDERR_FILENO, j->sock},
                        .n_fds = j->sock >= 0 ? VAULT_FD + 1 : VAULT_FD,
                        .terminal = j->terminal};
+    CLEANUP(strv_done) struct strv env = {0}; /* for the commands that it runs: op, docker's helpers */
     char purpose[CREDENTIAL_PURPOSE_SIZE];
     size_t n = 2;
+
+    if (paths_environ(j->environ_, NULL, &env) < 0)
+        return err_oom(err);
+    h.envp = env.v;
 
     if (j->name)
         argv[n++] = (char *)(uintptr_t)j->name;

@@ -54,6 +54,23 @@ static void test_project_only_narrows(void **state) {
     assert_int_equal(sc->s.workspace.protect.len, 1);
 }
 
+/* What could not be restored after the run was not "less". */
+static void test_project_says_nothing_of_rollback(void **state) {
+    struct scene *sc = *state;
+    static const char *const wishes[] = {"1m", "2g", "unlimited"};
+
+    for (size_t i = 0; i < ARRAY_LEN(wishes); i++) {
+        char text[64];
+
+        snprintf(text, sizeof text, "{\"rollback\": \"%s\"}", wishes[i]);
+        say(sc, PROJECT, text);
+        LOAD(sc);
+        assert_int_equal(sc->s.workspace.rollback, 1ull << 30);
+        assert_int_equal(sc->s.notes.len, 1);
+        has_text(sc->s.notes.v[0], "workspace.rollback");
+    }
+}
+
 static void test_floor_cuts_the_mode(void **state) {
     struct scene *sc = *state;
 
@@ -103,6 +120,7 @@ int main(void) {
         SCENE_TEST(test_modes),
         SCENE_TEST(test_flag_wins_over_read_only),
         SCENE_TEST(test_project_only_narrows),
+        SCENE_TEST(test_project_says_nothing_of_rollback),
         SCENE_TEST(test_floor_cuts_the_mode),
         SCENE_TEST(test_substitutes),
         SCENE_TEST(test_lists_have_limits),

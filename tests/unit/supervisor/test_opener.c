@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -253,11 +254,33 @@ static void test_program(void **state) {
     assert_int_equal(remove_tree(AT_FDCWD, dir), 0);
 }
 
+/* The workspace is the current folder: who is inside can put a program there, and asks for the page. */
+static void test_program_of_the_workspace(void **state) {
+    char dir[] = "/tmp/bawn-test-XXXXXX", script[64];
+    CLEANUP(freep) char *path = str_dupf("PATH=%s:.:", dir);
+    char *env[] = {"DISPLAY=:0", path, NULL}, before[PATH_MAX];
+    struct opener o = opener(env);
+
+    assert_non_null(mkdtemp(dir));
+    memcpy(strstr(path, "/tmp"), dir, strlen(dir));
+    snprintf(script, sizeof script, "%s/xdg-open", dir);
+    close(open(script, O_CREAT | O_WRONLY | O_CLOEXEC, 0700));
+    assert_int_equal(fd_write_file_at(AT_FDCWD, script, "#!/bin/sh\n"), 0);
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(dir), 0);
+    opener_open(&o, &grants[1], "https://id.example/");
+    assert_non_null(strstr(buf_str(&seen), "open this in your browser"));
+    assert_int_equal(chdir(before), 0);
+    opener_done(&o);
+    assert_int_equal(remove_tree(AT_FDCWD, dir), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_url),      cmocka_unit_test(test_grant),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_callback), cmocka_unit_test(test_pieces), cmocka_unit_test(test_flood),
-        cmocka_unit_test(test_program),
+        cmocka_unit_test(test_url),     cmocka_unit_test(test_grant),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_callback),
+        cmocka_unit_test(test_pieces),  cmocka_unit_test(test_flood),
+        cmocka_unit_test(test_program), cmocka_unit_test(test_program_of_the_workspace),
     };
 
     log_set_sink(sink);
