@@ -378,6 +378,18 @@ def test_stock_is_reused(supervisor, state):
     assert names(state) == ["free"]
 
 
+def test_links_to_certificates_are_the_other_run_s(supervisor):
+    """On ext4 hundreds of new links can take a hundred times as long as hundreds of names for old ones."""
+    first = supervisor().path()
+    links = [p.name for p in (first / "certs").iterdir() if p.is_symlink() and "/" in os.readlink(p)]
+    second = supervisor().path()
+    assert links or not any(os.path.islink(f"/etc/ssl/certs/{name}") for name in os.listdir("/etc/ssl/certs"))
+    for name in links:
+        assert (first / "certs" / name).lstat().st_ino == (second / "certs" / name).lstat().st_ino, name
+    for name in ("ca-certificates.crt", "bawn-ca.pem"):
+        assert (first / "certs" / name).read_bytes() != (second / "certs" / name).read_bytes()
+
+
 def test_many_at_once_get_one_each(supervisor, state):
     many = [supervisor() for _ in range(12)]
     certs = {(s.path() / "ca.pem").read_bytes() for s in many}

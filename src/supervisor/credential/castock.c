@@ -132,14 +132,27 @@ static int wait_for_maker(pid_t pid, int messages, struct err *err) {
     return err_set(err, -EIO, "%s", line[0] ? line : "bawn-broker failed and did not say why");
 }
 
-static int make_ca(const char *path, struct err *err) {
+/* One that another run has: what is the same in all is linked from there. It may go at any moment, and then that is made again. NULL: there is none. */
+static char *find_like(int stock, const char *path) {
+    CLEANUP(dir_done) struct dir d = DIR_INIT;
+    const struct dirent *e;
+
+    dir_open_at(stock, ".", &d);
+    while ((e = dir_next(&d)))
+        if (str_starts(e->d_name, taken_prefix))
+            return str_dupf("%.*s/%s", (int)(strrchr(path, '/') - path), path, e->d_name);
+    return NULL;
+}
+
+static int make_ca(const char *path, int stock, struct err *err) {
     CLEANUP(closep) int in = -1, out = -1;
+    CLEANUP(freep) char *like = find_like(stock, path);
     pid_t pid = -1;
     int r = fd_pipe(&in, &out);
 
     if (r < 0)
         return err_sys(err, r, "start bawn-broker");
-    r = start_maker(path, NULL, out, &pid, err);
+    r = start_maker(path, like, out, &pid, err);
     closep(&out);
     return r < 0 ? r : wait_for_maker(pid, in, err);
 }
@@ -208,7 +221,7 @@ int castock_take(const char *state, bool needed, struct castock *ret, struct err
             return 0;
         sweep_stock(stock); /* runs that are always killed never reach castock_done() */
         dir_spread(stock);
-        r = make_ca(path, err);
+        r = make_ca(path, stock, err);
     }
     if (r == 0)
         ret->path = TAKE_PTR(path);
