@@ -29,6 +29,7 @@ struct tool_search {
     struct strv unknown; /* folders of PATH below the home that no row has */
     struct strv refused; /* notes */
     struct strv taken;   /* rows that came in, and where from: several folders of PATH lead to one */
+    struct strv looked;  /* folders of PATH: a shell's start files often add one twice */
     bool dry_run;
 };
 
@@ -192,10 +193,17 @@ static int add_variables(struct tool_search *x, const struct placed *p, struct e
     return r < 0 ? err_oom(err) : 0;
 }
 
-/* Each row once: a second look would only find the same. */
+static bool has_name_parts(const struct toolchain *row) {
+    for (size_t i = 0; i < TOOLCHAIN_WORDS && row->parts[i]; i++)
+        if (strchr(row->parts[i], '$'))
+            return true;
+    return false;
+}
+
+/* Each row once: a second look would only find the same, also where another folder of PATH led to it. */
 static int take_row(struct tool_search *x, const struct placed *p, struct err *err) {
     CLEANUP(strv_done) struct strv without = {0};
-    CLEANUP(freep) char *mark = str_dupf("%s %s %s", p->row->name, p->name, p->root);
+    CLEANUP(freep) char *mark = str_dupf("%s %s %s", p->row->name, has_name_parts(p->row) ? p->name : "", p->root);
     size_t before = x->to->mounts.len;
     int r = 0;
 
@@ -338,8 +346,6 @@ static bool is_linked(const struct strv *links, const char *path) {
 }
 
 static int add_entry(struct tool_search *x, const char *entry, const char *real, struct err *err) {
-    if (strv_has(&x->to->path, entry))
-        return 0;
     /* ".../current/bin" stays so where its link is inside. */
     return strv_add(&x->to->path, entry) < 0 ||
                    strv_add(&x->to->path, is_covered(&x->to->mounts, entry) || is_linked(&x->to->links, entry) ? entry : real) < 0
@@ -352,7 +358,11 @@ static int look_at_entry(struct tool_search *x, const char *entry, struct err *e
     char real[PATH_MAX];
     int r;
 
-    if (plan_shows(entry) || !realpath(entry, real) || is_of_workspace(x, real))
+    if (plan_shows(entry) || strv_has(&x->looked, entry))
+        return 0;
+    if (strv_add(&x->looked, entry) < 0)
+        return err_oom(err);
+    if (!realpath(entry, real) || is_of_workspace(x, real))
         return 0;
     if (plan_shows(real)) /* ~/.nix-profile/bin */
         return add_entry(x, entry, real, err);
@@ -426,5 +436,6 @@ int home_tools_find(const struct host_facts *facts, struct settings *s, bool dry
     strv_done(&x.unknown);
     strv_done(&x.refused);
     strv_done(&x.taken);
+    strv_done(&x.looked);
     return r;
 }
