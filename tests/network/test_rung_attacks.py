@@ -241,6 +241,26 @@ def test_nothing_else_by_udp(net):
     assert b"200" in net.sandbox("curl", "-sS", "-w", "%{http_code}", "http://ok.example.com/", allow=["ok.example.com"]).out
 
 
+MANY_NAMES = """
+import socket, struct, threading
+query = struct.pack(">HHHHHH", 7, 0x100, 1, 0, 0, 0) + b"".join(bytes([len(x)]) + x for x in b"ok.example.com".split(b".")) + struct.pack(">BHH", 0, 1, 1)
+all = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(200)]
+for s in all: s.connect(("11.0.0.11", 53))
+for s in all: s.settimeout(20); s.send(query)
+print({s.recv(2000)[-4:-3].hex() for s in all})
+for s in all: s.close()
+tcp = [socket.create_connection(("11.0.0.11", 53), 20) for _ in range(100)]
+for s in tcp: s.sendall(struct.pack(">H", len(query)) + query)
+print({s.recv(2000)[-4:-3].hex() for s in tcp})
+"""
+
+
+def test_many_names_are_looked_up_at_once(net):
+    """A program that looks up a hundred names side by side has a socket for each."""
+    r = net.python(MANY_NAMES, allow=["ok.example.com"])
+    assert r.rc == 0 and r.out == b"{'c6'}\n" * 2, r
+
+
 GO = r"""
 package main
 import ("context"; "fmt"; "io"; "net"; "os"; "time")

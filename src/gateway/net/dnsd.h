@@ -23,9 +23,9 @@ struct dnsd;
 struct names;
 
 enum {
-    DNSD_CONNECTIONS_MAX = 32, /* over TCP; more are closed at once */
-    DNSD_IDLE_MS = 10000,      /* time for the next whole question */
-    DNSD_BATCH = 64            /* questions that one turn of the loop answers for one socket */
+    DNSD_CONNECTIONS_MAX = 256, /* over TCP, and by sockets of the guard's for UDP; more are closed at once */
+    DNSD_IDLE_MS = 10000,       /* time for the next whole question */
+    DNSD_BATCH = 64             /* questions that one turn of the loop answers for one socket */
 };
 
 /* What an answer depends on. */
