@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "init/guard/guard_judge.h"
 #include "init/guard/guard_sock.h"
+#include "init/guard/guard_stage.h"
 #include "init/guard/guard_touch.h"
 #include "os/fd.h"
 #include "proto/initmsg.h"
@@ -227,20 +228,22 @@ void guard_take(struct guard *g, int listener) {
     q->v[(q->first + q->n++) % GUARD_QUEUE_MAX] = (struct guard_taken){.notif = in.notif, .listener = listener};
 }
 
-int guard_timeout(const struct guard *g) {
-    uint64_t now;
+static int sooner(int a, int b) {
+    return a < 0 ? b : b < 0 ? a : MIN_OF(a, b);
+}
 
-    int ms = -1, socks;
+int guard_timeout(const struct guard *g) {
+    int ms = guard_stage_timeout(g);
+    uint64_t now;
 
     if (g->queue.n > 0)
         return 0;
     if (!g->later_ms && !g->socks)
-        return -1;
+        return ms;
     now = guard_now_ms();
     if (g->later_ms)
-        ms = g->later_ms <= now ? 0 : (int)(g->later_ms - now);
-    socks = g->socks ? socks_timeout(g->socks, now) : -1;
-    return socks >= 0 && (ms < 0 || socks < ms) ? socks : ms;
+        ms = sooner(ms, g->later_ms <= now ? 0 : (int)(g->later_ms - now));
+    return g->socks ? sooner(ms, socks_timeout(g->socks, now)) : ms;
 }
 
 /* Calls that were put off go to the end of the queue, in their order. */

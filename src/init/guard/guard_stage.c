@@ -17,14 +17,18 @@
 #include "workspace/git/gitconfig_judge.h"
 
 struct guard_stage {
-    int fd, watch; /* fd: the memory */
+    int fd, watch; /* fd: the memory; watch -1: there is no inotify, and a lock tells */
     enum git_role role;
     bool said; /* it was written before it was judged: say_commondir() */
     mode_t mode;
     struct place place; /* as it was when it was opened */
 };
 
-enum { CALLERS_FLAGS = O_ACCMODE | O_APPEND | O_NONBLOCK | O_SYNC | O_DSYNC, EVENTS_SIZE = 4096 };
+enum {
+    CALLERS_FLAGS = O_ACCMODE | O_APPEND | O_NONBLOCK | O_SYNC | O_DSYNC,
+    EVENTS_SIZE = 4096,
+    LOCK_LOOK_MS = 2 /* how often a lock is looked at */
+};
 
 bool guard_stage_wants(const struct guard *g, const struct place *p) {
     enum git_role role;
@@ -74,11 +78,23 @@ static int make_stage(const struct call *c, const struct place *p, int flags, mo
     return 0;
 }
 
-static int watch_stage(struct guard *g, struct guard_stage *s, const char *proc) {
+/*
+ * A program inside that watches files may have taken all inotify instances that the sandbox has. Then the caller's open file has a lock, which goes
+ * with it. A caller that takes it away has its text judged too early, and what it writes later goes nowhere.
+ */
+static int watch_stage(struct guard *g, struct guard_stage *s, const char *proc, int callers) {
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
     if (g->stages.inotify <= 0)
         g->stages.inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     s->watch = g->stages.inotify < 0 ? -1 : inotify_add_watch(g->stages.inotify, proc, IN_CLOSE_WRITE);
-    return s->watch < 0 ? -errno : 0;
+    return s->watch < 0 && fcntl(callers, F_OFD_SETLK, &whole) < 0 ? -errno : 0;
+}
+
+static bool is_unlocked(const struct guard_stage *s) {
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    return fcntl(s->fd, F_OFD_GETLK, &whole) < 0 || whole.l_type == F_UNLCK;
 }
 
 /* There is only one thing that a commondir may say: it says so at once, for git reads it without asking us. */
@@ -111,7 +127,7 @@ int guard_stage_open(const struct call *c, const struct place *p, int flags, mod
         return r;
     snprintf(proc, sizeof proc, "/proc/self/fd/%d", s->fd);
     fd = open(proc, (flags & CALLERS_FLAGS) | O_CLOEXEC | O_NOCTTY);
-    r = fd < 0 ? -errno : watch_stage(g, s, proc);
+    r = fd < 0 ? -errno : watch_stage(g, s, proc, fd);
     r = r < 0 ? r : say_commondir(g, s);
     if (r < 0)
         return r;
@@ -153,7 +169,8 @@ static void settle_stage(struct guard *g, size_t i) {
     CLEANUP(stage_freep) struct guard_stage *s = g->stages.v[i];
 
     g->stages.v[i] = g->stages.v[--g->stages.n];
-    inotify_rm_watch(g->stages.inotify, s->watch);
+    if (s->watch >= 0)
+        inotify_rm_watch(g->stages.inotify, s->watch);
     if (settle_text(g, s) < 0 && s->said)
         unlinkat(s->place.dir, s->place.name, 0);
 }
@@ -179,6 +196,16 @@ void guard_settle(struct guard *g) {
             settle_watch(g, &e);
             at += (ssize_t)(sizeof e + e.len);
         }
+    for (size_t i = g->stages.n; i-- > 0;)
+        if (g->stages.v[i]->watch < 0 && is_unlocked(g->stages.v[i]))
+            settle_stage(g, i);
+}
+
+int guard_stage_timeout(const struct guard *g) {
+    for (size_t i = 0; i < g->stages.n; i++)
+        if (g->stages.v[i]->watch < 0)
+            return LOCK_LOOK_MS;
+    return -1;
 }
 
 int guard_staged(const struct guard *g) {

@@ -15,3 +15,5 @@
 bool guard_stage_wants(const struct guard *g, const struct place *p);
 /* For open(2) with these flags; GUARD_ANSWERED or -errno. */
 int guard_stage_open(const struct call *c, const struct place *p, int flags, mode_t mode);
+/* When guard_settle() has to look, because nothing wakes it; -1: never. */
+int guard_stage_timeout(const struct guard *g);
