@@ -41,8 +41,8 @@ static int set_group(enum spawn_group group) {
 }
 
 /* After `before`: a change of ids clears it. */
-static int die_with(pid_t parent) {
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+static int die_with(pid_t parent, int sig) {
+    if (prctl(PR_SET_PDEATHSIG, sig ? sig : SIGKILL) < 0)
         return -errno;
     return getppid() == parent ? 0 : -ESRCH;
 }
@@ -107,7 +107,7 @@ static int become(const struct spawn_birth *b) {
     if (r == 0 && s->before)
         r = s->before(s->arg);
     if (r == 0 && !s->outlives)
-        r = die_with(b->parent);
+        r = die_with(b->parent, s->end_signal);
     if (r == 0) /* before its descriptor is closed */
         r = enter_cwd(s->cwd);
     if (r == 0)

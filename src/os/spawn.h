@@ -37,6 +37,7 @@ struct spawn {
     int cwd; /* the folder it begins in: a descriptor, SPAWN_CWD_ROOT or SPAWN_CWD_STAY */
     enum spawn_group group;
     bool outlives;        /* does not die with us */
+    int end_signal;       /* what it gets when we die; 0: SIGKILL */
     bool own_memory;      /* `before` changes ids: a process of another user must not share our memory, however briefly */
     bool same_signals;    /* what we ignore and block it ignores and blocks, too */
     int limit_ms;         /* of spawn_collect(): it is ended then (-ETIMEDOUT); 0: never */

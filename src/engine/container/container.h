@@ -44,6 +44,7 @@ struct container_kind {
     const char *const *of_users; /* options of `run` for those who are not root; NULL-terminated */
     const char *const *of_runsc; /* the same, with gVisor's runtime; NULL: none */
     const char *label_format;    /* of `ps`: "ID LABEL" */
+    bool makes_itself; /* no daemon does it: killed on the way it leaves processes and groups that its own `rm` does not find */
     /* No engine but the program itself: writes what that starts, and its arguments; NULL: `run` */
     int (*bundle)(struct container_box *b, const struct engine_request *req, struct err *err);
 };

@@ -20,7 +20,7 @@
 #include "os/sigfd.h"
 #include "os/spawn.h"
 
-enum { TICK_MS = 200, PATIENCE_MS = 4000, CLEAN_MS = 3000 };
+enum { TICK_MS = 200, PATIENCE_MS = 4000, CLEAN_MS = 3000, POLITE_MS = 2000 };
 
 static int enter_cgroup(void *arg) {
     const struct cgroup *cg = arg;
@@ -37,6 +37,7 @@ int container_launch(struct container_box *b, int stream, struct err *err) {
                             .envp = b->cli.env.v,
                             .fds = fds,
                             .n_fds = ARRAY_LEN(fds),
+                            .end_signal = b->kind->makes_itself ? SIGTERM : SIGKILL,
                             .before = b->cgroup ? enter_cgroup : NULL,
                             .arg = (void *)(uintptr_t)b->cgroup};
 
@@ -88,8 +89,12 @@ bool container_ended(struct container_box *b, int ms) {
 void container_kill(struct container_box *b) {
     if (b->pid <= 0)
         return;
-    kill(b->pid, SIGKILL);
-    container_wait(b);
+    if (b->kind->makes_itself)
+        kill(b->pid, SIGTERM); /* it finishes its step first */
+    if (!b->kind->makes_itself || !container_ended(b, POLITE_MS)) {
+        kill(b->pid, SIGKILL);
+        container_wait(b);
+    }
     b->doubtful = true;
 }
 

@@ -17,6 +17,7 @@ const struct container_kind container_podman = {.name = "podman",
                                                 .program = "podman",
                                                 .options = none,
                                                 .own_rlimits = true,
+                                                .makes_itself = true,
                                                 .of_users = of_users,
                                                 .of_runsc = of_runsc,
                                                 .label_format = "{{.ID}} {{index .Labels \"" CONTAINER_LABEL "\"}}"};
