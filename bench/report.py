@@ -52,6 +52,7 @@ MODE_MS = (("overlay", 9), ("sync", 20), ("worktree", 30))
 IGNORE_BARS = (
     ("over the same tree without the file", "over_plain_ms", 30, True),
     ("over an empty folder", "over_empty_ms", 30, False),
+    ("without the file, nothing changed, over an empty folder", "unchanged_ms", 10, True),
 )
 # case of gateway.py, what Bawn is divided by (None: nothing), which side is better, bar
 GATEWAY_BARS = (
@@ -154,14 +155,14 @@ def mode_table(data):
 
 def ignore_table(data):
     columns, names = by_mode(data, "ignore")
-    head = ["", *(f"{c} {t}" for c in columns for t in ("empty", "no file", "rules", "- no file", "- empty"))]
+    head = ["", *(f"{c} {t}" for c in columns for t in ("empty", "no file", "rules", "- no file", "- empty", "no file - empty"))]
     rows = []
     for mode in names:
         row = [mode]
         for results in columns.values():
             r = results[mode]
             times = [median(r.get("starts", {}), n) for n in ("empty", "plain", "ignoring")]
-            row += [*(number(t / 1e3 if t else None, 1) for t in times), number(r.get("over_plain_ms"), 1), number(r.get("over_empty_ms"), 1)]
+            row += [*(number(t / 1e3 if t else None, 1) for t in times), *(number(r.get(key), 1) for _, key, _, _ in IGNORE_BARS)]
         rows.append(row)
     title = (f"Start with .sandboxignore, ms: {trees.LARGE_FILES} files, {trees.RULES} rules, {HIDDEN} hidden, minus the same tree without the file, "
              "minus an empty folder (median, interleaved)")

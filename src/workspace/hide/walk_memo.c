@@ -195,6 +195,7 @@ void memo_begin(struct walk_memo *m, int root) {
     m->began_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec + m->ahead_ns;
     m->dev = st.st_dev;
     make_head(m, &now);
+    m->uid = now.uid;
     if (m->n) {
         memcpy(&then, m->old_text.data, sizeof then);
         now.check = then.check;
@@ -205,10 +206,8 @@ void memo_begin(struct walk_memo *m, int root) {
     buf_add(&m->text, &now, sizeof now);
 }
 
-static bool owner_decides(const struct statx *st) {
-    uid_t me = geteuid();
-
-    return me == 0 || st->stx_uid == me;
+static bool owner_decides(const struct walk_memo *m, const struct statx *st) {
+    return m->uid == 0 || st->stx_uid == m->uid;
 }
 
 int memo_look(const struct walk_memo *m, int fd, const char *path, struct memo_stamp *ret) {
@@ -220,7 +219,7 @@ int memo_look(const struct walk_memo *m, int fd, const char *path, struct memo_s
     *ret = (struct memo_stamp){.ino = st.stx_ino, .ctime_ns = (uint64_t)st.stx_ctime.tv_sec * 1000000000u + st.stx_ctime.tv_nsec};
     ret->trusted = S_ISDIR(st.stx_mode) && (st.stx_mask & WANTED) == WANTED && st.stx_ctime.tv_sec > 0 &&
                    ret->ctime_ns + MEMO_SLACK_NS < m->began_ns && makedev(st.stx_dev_major, st.stx_dev_minor) == m->dev &&
-                   !(st.stx_attributes & (STATX_ATTR_ENCRYPTED | STATX_ATTR_AUTOMOUNT)) && owner_decides(&st);
+                   !(st.stx_attributes & (STATX_ATTR_ENCRYPTED | STATX_ATTR_AUTOMOUNT)) && owner_decides(m, &st);
     return 0;
 }
 

@@ -42,6 +42,7 @@ struct walk_memo {
     struct memo_item *v; /* the items of old_text: item 0 is the workspace, the others are behind the folder that they are in */
     uint32_t n;
     uint64_t began_ns, dev;
+    uint64_t uid;      /* who searches */
     size_t read;       /* entries that this search read */
     uint64_t ahead_ns; /* for tests: the clock counts as so much later */
     bool usable;
