@@ -10,12 +10,14 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "os/fd.h"
+#include "os/file.h"
 #include "os/safepath.h"
 #include "workspace/copy/manifest.h"
 #include "workspace/copy/place.h"
 #include "workspace/copy/same.h"
 #include "workspace/copy/walk.h"
 #include "workspace/git/gitconfig.h"
+#include "workspace/git/gitindex.h"
 #include "workspace/hide/ignore.h"
 #include "workspace/mode/worktree_priv.h"
 
@@ -31,34 +33,40 @@ static int run_git(const struct worktree *w, const char *const *argv, int cwd, c
     return git_run(&w->git, &call, out, err);
 }
 
+enum { TYPE_MASK = 0170000, TYPE_SUBMODULE = 0160000 };
+
 /* Lists for git's -z --stdin. */
 struct lists {
+    const struct ignore *rules; /* NULL: nothing is hidden */
     struct buf visible, hidden;
     size_t submodules;
 };
 
-/* Records of `ls-files -s -z`: "MODE NAME STAGE\tPATH". */
-static int sort_paths(const struct buf *listing, const struct ignore *rules, struct lists *ret, struct err *err) {
-    for (const char *p = buf_str(listing), *end = p + listing->len; p < end; p += strlen(p) + 1) {
-        const char *tab = strchr(p, '\t');
-        struct buf *to;
+static int sort_entry(const struct gitindex_entry *e, void *arg, struct err *err UNUSED) {
+    struct lists *l = arg;
+    bool hidden = l->rules && ignore_match(l->rules, e->path, false) == IGNORE_EXCLUDED;
 
-        if (!tab)
-            return err_set(err, -EBADMSG, "git ls-files: an answer that is not understood");
-        to = rules && ignore_match(rules, tab + 1, false) == IGNORE_EXCLUDED ? &ret->hidden : &ret->visible;
-        buf_add(to, tab + 1, strlen(tab + 1) + 1);
-        ret->submodules += str_starts(p, "160000 ");
-    }
-    return buf_ok(&ret->visible) && buf_ok(&ret->hidden) ? 0 : err_oom(err);
+    buf_add(hidden ? &l->hidden : &l->visible, e->path, strlen(e->path) + 1);
+    l->submodules += (e->mode & TYPE_MASK) == TYPE_SUBMODULE;
+    return 0;
+}
+
+/* From the index that git has just made of the commit: to ask it again would take another process. */
+static int sort_paths(const struct worktree *w, struct lists *l, struct err *err) {
+    CLEANUP(buf_done) struct buf index = BUF_INIT(GITINDEX_SIZE_MAX);
+    int r = file_read_at(w->git.fd, "index", 0, &index);
+
+    if (r < 0)
+        return err_sys(err, r, "read the worktree's index");
+    r = gitindex_parse_all((const unsigned char *)buf_str(&index), index.len, sort_entry, l, err);
+    return r < 0 ? r : buf_ok(&l->visible) && buf_ok(&l->hidden) ? 0 : err_oom(err);
 }
 
 int worktree_checkout(struct worktree *w, const char *commit, const struct ignore *hidden, struct err *err) {
-    CLEANUP(buf_done) struct buf listing = BUF_INIT(GIT_OUTPUT_MAX);
-    struct lists l = {.visible = BUF_INIT(GIT_OUTPUT_MAX), .hidden = BUF_INIT(GIT_OUTPUT_MAX)};
+    struct lists l = {.rules = hidden, .visible = BUF_INIT(GIT_OUTPUT_MAX), .hidden = BUF_INIT(GIT_OUTPUT_MAX)};
     int r = run_git(w, GIT_ARGS("read-tree", commit), -1, NULL, NULL, err);
 
-    r = r < 0 ? r : run_git(w, GIT_ARGS("ls-files", "-s", "-z"), w->tree, NULL, &listing, err);
-    r = r < 0 ? r : sort_paths(&listing, hidden, &l, err);
+    r = r < 0 ? r : sort_paths(w, &l, err);
     /* So that git does not take hidden files for deleted ones. */
     if (r >= 0 && l.hidden.len)
         r = run_git(w, GIT_ARGS("update-index", "--skip-worktree", "-z", "--stdin"), w->tree, &l.hidden, NULL, err);
