@@ -78,7 +78,7 @@ NOT_REACHED = (
     "cold start, x bubblewrap with one mount for /etc", "cold start, x raw", "cold start from the pool", "sandboxes/s, 16 at a time, root",
     "sandboxes/s, 16 at a time, user", "sandboxes/s from the pool",
     "git checkout, direct, x host's CPU, root", "rm -rf, direct", "npm ci, direct", "overwrite small files, direct", "loop of codex", "start in sync mode",
-    "start in worktree mode, ms, user", f"warm, {kept.SOCKET}", "start of a persistent one", "pass-through, requests/s", "inspected (TLS), requests/s",
+    "start in worktree mode, ms, root", f"warm, {kept.SOCKET}", "start of a persistent one", "pass-through, requests/s", "inspected (TLS), requests/s",
     "a credential is put in",
 )
 CHANGES = trees.LARGE_FILES // trees.CHANGE_EVERY
