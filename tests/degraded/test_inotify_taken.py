@@ -34,7 +34,7 @@ def repo(runner):
 
 
 def test_pointers_are_judged_at_the_close(repo):
-    """Claim: what git writes comes, also at the end of the process that wrote it; what leads elsewhere does not (11)."""
+    """Claim: what git writes comes, also at the end of the process that wrote it; what leads elsewhere does not."""
     r = repo.bawn("run", "--network", "none", "--", PYTHON, "-c", TAKE + WRITES)
     assert (r.rc, r.out) == (0, b"['good']\n"), r
     read = lambda name: (repo.workspace / name / ".git").read_text()

@@ -242,7 +242,7 @@ def test_nothing_else_by_udp(net):
 
 
 MANY_NAMES = """
-import socket, struct, threading
+import socket, struct
 query = struct.pack(">HHHHHH", 7, 0x100, 1, 0, 0, 0) + b"".join(bytes([len(x)]) + x for x in b"ok.example.com".split(b".")) + struct.pack(">BHH", 0, 1, 1)
 all = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(200)]
 for s in all: s.connect(("11.0.0.11", 53))
